@@ -1,0 +1,21 @@
+//! The spec plane: states and what can be read from their bytes, versions, locks, the derived index, and the rules of
+//! the backend that keeps them.
+
+mod address;
+pub mod backend;
+pub mod diff;
+pub mod document;
+mod fingerprint;
+pub mod index;
+pub mod json;
+mod lock;
+pub mod masked;
+pub mod reader;
+mod revision;
+pub mod secrets;
+pub mod store;
+
+pub use address::{AddressError, ResourceAddress};
+pub use fingerprint::Fingerprint;
+pub use lock::{LockError, LockId, LockIdError, LockInfo};
+pub use revision::{Lineage, Serial, SerialError, VersionNumber};

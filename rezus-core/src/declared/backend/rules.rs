@@ -1,0 +1,336 @@
+//! The rules: what a request makes of a tenant's record. Pure functions, no store, no clock.
+
+use crate::base::{TenantName, Timestamp};
+use crate::declared::backend::refusal::Refusal;
+use crate::declared::store::{Content, HeldLock, LockTrace, ReleasedLock, TenantRecord, VersionMeta};
+use crate::declared::{Fingerprint, Lineage, LockId, LockInfo, Serial, VersionNumber};
+
+/// Who asks, as the server knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// A name for history and audit: a user, or an address.
+    pub name: String,
+    /// Whether the caller may release locks that others hold.
+    pub may_break_locks: bool,
+    /// Whether the caller may create a tenant by writing to it.
+    pub may_create_tenants: bool,
+}
+
+/// A record as the rules would have it, and what else the change carries.
+#[derive(Debug)]
+pub(super) struct Next {
+    pub(super) record: Option<TenantRecord>,
+    /// Whether the record's head is a new version.
+    pub(super) appends: bool,
+    pub(super) mark_intermediate: Option<VersionNumber>,
+    pub(super) released: Option<ReleasedLock>,
+}
+
+impl Next {
+    /// A change without a version.
+    pub(super) fn settings(record: Option<TenantRecord>) -> Self {
+        Self { record, appends: false, mark_intermediate: None, released: None }
+    }
+
+    fn version(record: TenantRecord, mark_intermediate: Option<VersionNumber>) -> Self {
+        Self { record: Some(record), appends: true, mark_intermediate, released: None }
+    }
+}
+
+/// What is known of a state that is to be written.
+#[derive(Clone, Debug)]
+pub(super) struct Candidate {
+    pub(super) serial: Option<Serial>,
+    pub(super) lineage: Option<Lineage>,
+    pub(super) writer: Option<String>,
+    pub(super) fingerprint: Fingerprint,
+    pub(super) size_bytes: u64,
+    pub(super) content: Content,
+}
+
+/// A tenant that did not exist before.
+pub(super) fn new_tenant(name: &TenantName, now: Timestamp) -> TenantRecord {
+    TenantRecord {
+        name: name.clone(),
+        created_at: now,
+        permanent: false,
+        require_locks: false,
+        lock: None,
+        head: None,
+        highest_serial: None,
+    }
+}
+
+/// Returns the tenant's record, or a fresh one where the caller may create it.
+pub(super) fn existing_or_new(
+    record: Option<&TenantRecord>,
+    name: &TenantName,
+    caller: &Caller,
+    now: Timestamp,
+) -> Result<TenantRecord, Refusal> {
+    match record {
+        Some(record) => Ok(record.clone()),
+        None if caller.may_create_tenants => Ok(new_tenant(name, now)),
+        None => Err(Refusal::UnknownTenant { tenant: name.clone() }),
+    }
+}
+
+/// LOCK: granted when free; granted again to the client that holds it, whose first answer was lost.
+pub(super) fn lock(
+    mut record: TenantRecord,
+    info: &LockInfo,
+    caller: &Caller,
+    now: Timestamp,
+) -> Result<Option<Next>, Refusal> {
+    match &record.lock {
+        Some(held) if held.info.id == info.id => Ok(None),
+        Some(held) => Err(Refusal::Locked { holder: Box::new(held.info.clone()) }),
+        None => {
+            record.lock =
+                Some(HeldLock { info: info.clone(), acquired_at: now, acquired_by: caller.name.clone() });
+            Ok(Some(Next::settings(Some(record))))
+        }
+    }
+}
+
+/// Which lock an UNLOCK means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unlock {
+    /// The one with this ID.
+    Id(LockId),
+    /// Whichever is held: `terraform force-unlock` sends an empty body.
+    Any,
+}
+
+/// UNLOCK: the holder's own; one already let go (its answer was lost); any, by who may break locks. A tenant that was
+/// locked and never written vanishes.
+pub(super) fn unlock(
+    record: Option<&TenantRecord>,
+    name: &TenantName,
+    which: &Unlock,
+    trace: Option<&LockTrace>,
+    caller: &Caller,
+    now: Timestamp,
+) -> Result<Option<Next>, Refusal> {
+    let was_released_here = matches!(trace, Some(LockTrace::Released(tenant, _)) if tenant == name);
+    let Some(record) = record else {
+        return if was_released_here {
+            Ok(None)
+        } else {
+            Err(Refusal::UnknownTenant { tenant: name.clone() })
+        };
+    };
+    let Some(held) = &record.lock else {
+        return match which {
+            Unlock::Any => Ok(None),
+            Unlock::Id(_) if was_released_here => Ok(None),
+            Unlock::Id(id) => Err(Refusal::NotTheHolder { id: id.clone(), holder: None }),
+        };
+    };
+    let holder = || Box::new(held.info.clone());
+    let broken = match which {
+        Unlock::Id(id) if *id == held.info.id => false,
+        Unlock::Id(_) if was_released_here => return Ok(None),
+        Unlock::Id(id) => return Err(Refusal::NotTheHolder { id: id.clone(), holder: Some(holder()) }),
+        Unlock::Any if caller.may_break_locks => true,
+        Unlock::Any => return Err(Refusal::MayNotBreakLocks { holder: holder() }),
+    };
+    let released = ReleasedLock { info: held.info.clone(), released_at: now, broken };
+    let record = record.permanent.then(|| TenantRecord { lock: None, ..record.clone() });
+    Ok(Some(Next { released: Some(released), ..Next::settings(record) }))
+}
+
+/// POST: what the record becomes, with the new version as its head; `None` when the bytes are the current version's.
+pub(super) fn post(
+    mut record: TenantRecord,
+    lock_id: Option<&LockId>,
+    trace: Option<&LockTrace>,
+    candidate: &Candidate,
+    caller: &Caller,
+    now: Timestamp,
+) -> Result<Option<Next>, Refusal> {
+    let lock = lock_of_write(&record, lock_id, trace)?;
+    let current = record.head.as_ref().filter(|head| head.content != Content::Tombstone);
+    if current.is_some_and(|head| head.fingerprint == candidate.fingerprint) {
+        return Ok(None);
+    }
+    let disorder = current.and_then(|head| disorder(head, candidate));
+    let may_force = lock.is_some_and(|held| held.info.is_state_push());
+    let forced = match disorder {
+        Some(refusal) if !may_force => return Err(refusal),
+        Some(_) => true,
+        None => false,
+    };
+    let lock_info = lock.map(|held| held.info.clone());
+    let mark_intermediate = current
+        .filter(|head| {
+            head.lock_id.is_some() && head.lock_id == lock_info.as_ref().map(|info| info.id.clone())
+        })
+        .map(|head| head.version);
+    let head = VersionMeta {
+        version: next_version(&record),
+        serial: candidate.serial,
+        lineage: candidate.lineage.clone(),
+        writer: candidate.writer.clone(),
+        fingerprint: candidate.fingerprint,
+        size_bytes: candidate.size_bytes,
+        content: candidate.content,
+        written_at: now,
+        written_by: caller.name.clone(),
+        lock_id: lock_info.as_ref().map(|info| info.id.clone()),
+        unlocked: lock_info.is_none(),
+        lock_operation: lock_info.map(|info| info.operation),
+        forced,
+        intermediate: false,
+        pinned: false,
+        rollback_of: None,
+    };
+    accept(&mut record, head);
+    Ok(Some(Next::version(record, mark_intermediate)))
+}
+
+/// Finds the lock a write is made under: the one held, by its ID; none only where none is held and none required.
+fn lock_of_write<'a>(
+    record: &'a TenantRecord,
+    lock_id: Option<&LockId>,
+    trace: Option<&LockTrace>,
+) -> Result<Option<&'a HeldLock>, Refusal> {
+    match (&record.lock, lock_id) {
+        (Some(held), Some(id)) if held.info.id == *id => Ok(Some(held)),
+        (Some(held), _) => Err(Refusal::Locked { holder: Box::new(held.info.clone()) }),
+        (None, Some(id)) => Err(lock_gone(id, trace)),
+        (None, None) if record.require_locks => Err(Refusal::LockRequired { tenant: record.name.clone() }),
+        (None, None) => Ok(None),
+    }
+}
+
+/// The refusal of a write whose lock is not held: with the lock as it was, where that is remembered.
+pub(super) fn lock_gone(id: &LockId, trace: Option<&LockTrace>) -> Refusal {
+    match trace {
+        Some(LockTrace::Released(_, released)) => {
+            Refusal::LockNoLongerHeld { info: Box::new(released.info.clone()) }
+        }
+        Some(LockTrace::Held(_)) | None => Refusal::LockNotHeld { id: id.clone() },
+    }
+}
+
+/// Tells which rule of succession a state breaks (OpenTofu, `statemgr.CheckValidImport`): an empty state may be
+/// followed by anything, and so may one where either lineage is empty; of envelopes without serial or lineage nothing
+/// is known.
+fn disorder(current: &VersionMeta, next: &Candidate) -> Option<Refusal> {
+    if matches!(current.content, Content::Plain { empty: true, .. }) {
+        return None;
+    }
+    let (was, is) = (current.lineage.as_ref()?, next.lineage.as_ref()?);
+    if was.is_empty() || is.is_empty() {
+        return None;
+    }
+    if was != is {
+        return Some(Refusal::OtherLineage { current: was.clone(), posted: is.clone() });
+    }
+    let (was, is) = (current.serial?, next.serial?);
+    if is < was {
+        return Some(Refusal::SerialTooLow { current: was, posted: is });
+    }
+    (is == was).then_some(Refusal::SerialReused { current: was, posted: is })
+}
+
+/// DELETE: a tombstone; nothing where there is nothing.
+pub(super) fn delete(
+    mut record: TenantRecord,
+    caller: &Caller,
+    now: Timestamp,
+) -> Result<Option<Next>, Refusal> {
+    lock_of_write(&record, None, None)?;
+    if record.head.as_ref().is_none_or(|head| head.content == Content::Tombstone) {
+        return Ok(None);
+    }
+    let head = VersionMeta {
+        version: next_version(&record),
+        serial: None,
+        lineage: None,
+        writer: None,
+        fingerprint: Fingerprint::of(b""),
+        size_bytes: 0,
+        content: Content::Tombstone,
+        written_at: now,
+        written_by: caller.name.clone(),
+        lock_id: None,
+        lock_operation: None,
+        forced: false,
+        unlocked: true,
+        intermediate: false,
+        pinned: false,
+        rollback_of: None,
+    };
+    accept(&mut record, head);
+    Ok(Some(Next::version(record, None)))
+}
+
+/// Rollback, part one: may `version` be brought back, and under which serial?
+pub(super) fn rollback_serial(
+    record: &TenantRecord,
+    target: Option<&VersionMeta>,
+    version: VersionNumber,
+) -> Result<Serial, Refusal> {
+    let tenant = || record.name.clone();
+    if let Some(held) = &record.lock {
+        return Err(Refusal::Locked { holder: Box::new(held.info.clone()) });
+    }
+    let Some(target) = target else {
+        return Err(Refusal::NoSuchVersion { tenant: tenant(), version });
+    };
+    match target.content {
+        Content::Encrypted => {
+            let serial = record.highest_serial.map_or(Some(Serial::new(1)), Serial::next);
+            let serial = serial.ok_or(Refusal::SerialsExhausted)?;
+            return Err(Refusal::EncryptedVersion { tenant: tenant(), version, serial });
+        }
+        Content::Tombstone => return Err(Refusal::NoStateInVersion { version }),
+        Content::Plain { .. } => {}
+    }
+    if record.head.as_ref().is_some_and(|head| head.version == version) {
+        return Err(Refusal::AlreadyCurrent { version });
+    }
+    record.highest_serial.map_or(target.serial, Serial::next).ok_or(Refusal::SerialsExhausted)
+}
+
+/// Rollback, part two: the record with the renumbered state as its head.
+pub(super) fn rollback(
+    mut record: TenantRecord,
+    version: VersionNumber,
+    candidate: &Candidate,
+    caller: &Caller,
+    now: Timestamp,
+) -> Next {
+    let head = VersionMeta {
+        version: next_version(&record),
+        serial: candidate.serial,
+        lineage: candidate.lineage.clone(),
+        writer: candidate.writer.clone(),
+        fingerprint: candidate.fingerprint,
+        size_bytes: candidate.size_bytes,
+        content: candidate.content,
+        written_at: now,
+        written_by: caller.name.clone(),
+        lock_id: None,
+        lock_operation: Some("rollback".to_owned()),
+        forced: false,
+        unlocked: false,
+        intermediate: false,
+        pinned: false,
+        rollback_of: Some(version),
+    };
+    accept(&mut record, head);
+    Next::version(record, None)
+}
+
+fn next_version(record: &TenantRecord) -> VersionNumber {
+    record.head.as_ref().map_or(VersionNumber::FIRST, |head| head.version.next())
+}
+
+fn accept(record: &mut TenantRecord, head: VersionMeta) {
+    record.permanent = true;
+    record.highest_serial = record.highest_serial.max(head.serial);
+    record.head = Some(head);
+}

@@ -1,0 +1,230 @@
+//! Reads of what a tenant's current state declares, through the index.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::base::TenantName;
+use crate::declared::document::{self, Document};
+use crate::declared::index::{INDEX_FORMAT, IndexHead, IndexRow};
+use crate::declared::store::{Content, IndexStore, StateStore, StoreError, VersionMeta};
+use crate::declared::{ResourceAddress, VersionNumber};
+
+/// Reads instance objects of current states: one without touching the rest.
+///
+/// An index that is absent, damaged, of another format or behind the newest version is rebuilt before anything is
+/// answered, so no read is older than an acknowledged write.
+#[derive(Clone, Debug)]
+pub struct StateReader {
+    states: Arc<dyn StateStore>,
+    index: Arc<dyn IndexStore>,
+}
+
+/// The objects of a state, and the version they are of.
+#[derive(Clone, Debug)]
+pub struct Listing {
+    /// The version.
+    pub version: VersionMeta,
+    /// One row for each object, in the state's order.
+    pub rows: Vec<IndexRow>,
+}
+
+/// One object of a state.
+#[derive(Clone)]
+pub struct Object {
+    /// The version it is of.
+    pub version: VersionNumber,
+    /// Where it stands, and what of it must not be shown.
+    pub row: IndexRow,
+    /// Its bytes, secrets included: show them through [`masked::show`](crate::declared::masked::show) only.
+    pub bytes: Bytes,
+}
+
+/// The row only: the bytes hold secrets.
+impl std::fmt::Debug for Object {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Object")
+            .field("version", &self.version)
+            .field("row", &self.row)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why nothing could be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// There is no such tenant.
+    #[error("there is no tenant {0}")]
+    NoTenant(TenantName),
+    /// The tenant has no state: none was written, or it was deleted.
+    #[error("the tenant {0} has no state")]
+    NoState(TenantName),
+    /// The state is encrypted.
+    #[error(
+        "the state of {tenant} (version {version}) is encrypted: only tofu with its key can read it, by `tofu state list`"
+    )]
+    Encrypted {
+        /// Whose.
+        tenant: TenantName,
+        /// Which version.
+        version: VersionNumber,
+    },
+    /// The state holds no such object.
+    #[error("version {version} of {tenant} holds no {address}{}", deposed.as_ref().map(|key| format!(" (deposed {key})")).unwrap_or_default())]
+    NoObject {
+        /// Whose state.
+        tenant: TenantName,
+        /// Which version.
+        version: VersionNumber,
+        /// What was looked for.
+        address: ResourceAddress,
+        /// The deposed key that was looked for.
+        deposed: Option<String>,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl StateReader {
+    /// Makes a reader over the two stores.
+    pub fn new(states: Arc<dyn StateStore>, index: Arc<dyn IndexStore>) -> Self {
+        Self { states, index }
+    }
+
+    /// Returns all objects of the current state.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`].
+    pub async fn list(&self, tenant: &TenantName) -> Result<Listing, ReadError> {
+        loop {
+            let version = self.plain_head(tenant).await?;
+            match self.index.rows(tenant).await? {
+                Some((head, rows)) if fits(head, &version) => return Ok(Listing { version, rows }),
+                Some((head, _)) if is_ahead(head, &version) => continue,
+                _ => {}
+            }
+            if let Some(rows) = self.rebuild_from(tenant, &version).await? {
+                return Ok(Listing { version, rows: rows.to_vec() });
+            }
+        }
+    }
+
+    /// Returns one object of the current state: the current one at an address, or with `deposed` that old generation.
+    /// Takes as long as the object is large, however large the state is.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`].
+    pub async fn object(
+        &self,
+        tenant: &TenantName,
+        address: &ResourceAddress,
+        deposed: Option<&str>,
+    ) -> Result<Object, ReadError> {
+        loop {
+            let version = self.plain_head(tenant).await?;
+            let absent = || ReadError::NoObject {
+                tenant: tenant.clone(),
+                version: version.version,
+                address: address.clone(),
+                deposed: deposed.map(ToOwned::to_owned),
+            };
+            match self.index.find(tenant, address, deposed).await? {
+                Some((head, row)) if fits(head, &version) => {
+                    let bytes = self.states.read(tenant, version.version, row.span.clone()).await?;
+                    if let Some(bytes) = bytes.filter(|bytes| crc32fast::hash(bytes) == row.checksum) {
+                        return Ok(Object { version: version.version, row, bytes });
+                    }
+                }
+                Some((head, _)) if is_ahead(head, &version) => continue,
+                Some(_) => {}
+                None => {
+                    if self.index.head(tenant).await?.is_some_and(|head| fits(head, &version)) {
+                        return Err(absent());
+                    }
+                }
+            }
+            if let Some(rows) = self.rebuild_from(tenant, &version).await? {
+                let is_it = |row: &&IndexRow| row.address == *address && row.deposed.as_deref() == deposed;
+                let row = rows.iter().find(is_it).ok_or_else(absent)?.clone();
+                let bytes = self.states.read(tenant, version.version, row.span.clone()).await?;
+                return Ok(Object { version: version.version, bytes: bytes.ok_or_else(absent)?, row });
+            }
+        }
+    }
+
+    /// Builds a tenant's index anew from its current state and returns how many rows it has; of an encrypted state and
+    /// of none there is no index, and whatever is there is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError::NoTenant`] and [`ReadError::Store`].
+    pub async fn rebuild(&self, tenant: &TenantName) -> Result<u64, ReadError> {
+        loop {
+            match self.plain_head(tenant).await {
+                Ok(version) => {
+                    if let Some(rows) = self.rebuild_from(tenant, &version).await? {
+                        return Ok(u64::try_from(rows.len()).unwrap_or(u64::MAX));
+                    }
+                }
+                Err(ReadError::NoState(_) | ReadError::Encrypted { .. }) => {
+                    self.index.drop_index(tenant).await?;
+                    return Ok(0);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Returns the newest version, which must be a state in clear.
+    async fn plain_head(&self, tenant: &TenantName) -> Result<VersionMeta, ReadError> {
+        let found = self.states.tenant(tenant).await?;
+        let (record, _) = found.ok_or_else(|| ReadError::NoTenant(tenant.clone()))?;
+        let head = record.head.ok_or_else(|| ReadError::NoState(tenant.clone()))?;
+        match head.content {
+            Content::Plain { .. } => Ok(head),
+            Content::Encrypted => Err(ReadError::Encrypted { tenant: tenant.clone(), version: head.version }),
+            Content::Tombstone => Err(ReadError::NoState(tenant.clone())),
+        }
+    }
+
+    /// Builds the index of one version and keeps it. `None` when that version is gone: a newer one was written.
+    async fn rebuild_from(
+        &self,
+        tenant: &TenantName,
+        version: &VersionMeta,
+    ) -> Result<Option<Arc<[IndexRow]>>, ReadError> {
+        let body = self.states.read(tenant, version.version, 0..version.size_bytes).await?;
+        let Some(body) = body else {
+            return Ok(None);
+        };
+        let rows: Arc<[IndexRow]> = match document::read(&body) {
+            Ok(Document::Plain(state)) => state.rows.into(),
+            Ok(Document::Encrypted(_)) | Err(_) => {
+                let what = format!("version {} of {tenant}", version.version);
+                return Err(StoreError::Corrupt { what, source: None }.into());
+            }
+        };
+        let head = IndexHead {
+            version: version.version,
+            sha256: version.fingerprint.sha256,
+            format: INDEX_FORMAT,
+            rows: u64::try_from(rows.len()).unwrap_or(u64::MAX),
+        };
+        self.index.replace(tenant, head, Arc::clone(&rows)).await?;
+        Ok(Some(rows))
+    }
+}
+
+fn fits(head: IndexHead, version: &VersionMeta) -> bool {
+    head.version == version.version
+        && head.sha256 == version.fingerprint.sha256
+        && head.format == INDEX_FORMAT
+}
+
+/// Tells whether a newer version came in since `version` was read.
+fn is_ahead(head: IndexHead, version: &VersionMeta) -> bool {
+    head.format == INDEX_FORMAT && head.version > version.version
+}

@@ -1,0 +1,19 @@
+//! The domain of rezus: what a tenant's state declares, what was observed of it, and the wall between the two.
+//!
+//! This crate is pure: no I/O, no clock, no runtime. What touches the outside is a *port*, an object-safe async
+//! trait that adapters implement.
+//!
+//! | module | feature | holds |
+//! | --- | --- | --- |
+//! | [`base`] | always | names and time: the only things both planes share |
+//! | `declared` | `declared` | the spec plane: OpenTofu/Terraform states, versions, locks, the derived index |
+//! | `observed` | `observed` | the status plane: observations and how old they are |
+//!
+//! `declared` and `observed` do not know each other. Each builds without the other, so an import across the wall
+//! does not compile.
+
+pub mod base;
+#[cfg(feature = "declared")]
+pub mod declared;
+#[cfg(feature = "observed")]
+pub mod observed;

@@ -1,0 +1,7 @@
+//! What the core promises of whole documents: laws over generated ones, and the fixtures.
+
+#![cfg(feature = "declared")]
+#![expect(clippy::unwrap_used, reason = "what fails here fails a test")]
+
+mod cursor;
+mod fixtures;

@@ -1,0 +1,8 @@
+//! Fakes of the ports: the behaviour of a real adapter in memory, stricter, and failing on demand.
+
+mod rules;
+mod state_store;
+mod storage;
+
+pub use state_store::FakeStateStore;
+pub use storage::{Fault, InjectedFault};

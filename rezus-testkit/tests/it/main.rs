@@ -1,0 +1,5 @@
+//! The kit's own tests: the fakes keep the laws, fixtures and recordings are whole, generated states are what they say.
+
+mod fakes;
+mod files;
+mod laws;
