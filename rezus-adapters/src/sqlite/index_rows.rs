@@ -1,0 +1,199 @@
+//! Rows of the index.
+
+use rezus_core::base::TenantName;
+use rezus_core::declared::index::{IndexHead, IndexRow, InstanceKey, Mode};
+use rezus_core::declared::{ResourceAddress, VersionNumber};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
+
+use super::error::JobError;
+use super::records;
+
+/// Replaces a tenant's index.
+pub(super) fn replace(
+    connection: &Connection,
+    tenant: &TenantName,
+    head: IndexHead,
+    rows: &[IndexRow],
+) -> Result<(), JobError> {
+    remove(connection, tenant)?;
+    let head_id: i64 = connection
+        .prepare_cached(
+            "INSERT INTO index_heads (tenant, version, sha256, format, row_count) VALUES (?1, ?2, ?3, ?4, ?5) RETURNING id",
+        )?
+        .query_row(
+            (tenant.as_str(), records::number(head.version), head.sha256, head.format, head.rows),
+            |row| row.get(0),
+        )?;
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO index_rows VALUES (:head_id, :address, :deposed, :module, :mode, :resource_type, :name,
+            :instance_key, :provider, :tainted, :block, :instance, :span_start, :span_end, :checksum, :masked, :seal)",
+    )?;
+    // In the order of the key: each row then goes to the end of the table's last page.
+    let mut ordered: Vec<&IndexRow> = rows.iter().collect();
+    ordered.sort_unstable_by(|a, b| (&a.address, &a.deposed).cmp(&(&b.address, &b.deposed)));
+    for row in ordered {
+        let (number, text) = match &row.key {
+            Some(InstanceKey::Number(number)) => (Some(*number), None),
+            Some(InstanceKey::Text(text)) => (None, Some(text.as_str())),
+            None => (None, None),
+        };
+        let key: &dyn rusqlite::ToSql = if number.is_some() { &number } else { &text };
+        let masked = match row.masked.as_slice() {
+            [] => None,
+            masked => Some(serde_json::to_string(masked).map_err(|_| JobError::Damaged("a masked path"))?),
+        };
+        insert.execute(named_params! {
+            ":head_id": head_id,
+            ":address": row.address.as_str(),
+            ":deposed": row.deposed.as_deref().unwrap_or_default(),
+            ":module": row.module,
+            ":mode": match row.mode { Mode::Managed => "managed", Mode::Data => "data" },
+            ":resource_type": row.resource_type,
+            ":name": row.name,
+            ":instance_key": key,
+            ":provider": row.provider,
+            ":tainted": row.tainted,
+            ":block": row.position.0,
+            ":instance": row.position.1,
+            ":span_start": i64::try_from(row.span.start).unwrap_or(i64::MAX),
+            ":span_end": i64::try_from(row.span.end).unwrap_or(i64::MAX),
+            ":checksum": row.checksum,
+            ":masked": masked.as_deref().unwrap_or("[]"),
+            ":seal": seal(row),
+        })?;
+    }
+    Ok(())
+}
+
+/// Removes a tenant's index.
+pub(super) fn remove(connection: &Connection, tenant: &TenantName) -> Result<(), JobError> {
+    connection
+        .prepare_cached(
+            "DELETE FROM index_rows WHERE head_id = (SELECT id FROM index_heads WHERE tenant = ?1)",
+        )?
+        .execute([tenant.as_str()])?;
+    connection.prepare_cached("DELETE FROM index_heads WHERE tenant = ?1")?.execute([tenant.as_str()])?;
+    Ok(())
+}
+
+/// Reads what a tenant's index was built from, without looking whether it is whole, and the id its rows go by.
+pub(super) fn stored_head(
+    connection: &Connection,
+    tenant: &TenantName,
+) -> Result<Option<(i64, IndexHead)>, JobError> {
+    let row = connection
+        .prepare_cached("SELECT id, version, sha256, format, row_count FROM index_heads WHERE tenant = ?1")?
+        .query_row([tenant.as_str()], |row| {
+            let (id, version): (i64, u64) = (row.get(0)?, row.get(1)?);
+            let head = match VersionNumber::new(version) {
+                Some(version) => {
+                    Some(IndexHead { version, sha256: row.get(2)?, format: row.get(3)?, rows: row.get(4)? })
+                }
+                None => None,
+            };
+            Ok(head.map(|head| (id, head)))
+        })
+        .optional()?;
+    Ok(row.flatten())
+}
+
+/// Tells whether all rows of an index are there.
+pub(super) fn is_whole(connection: &Connection, head_id: i64, head: IndexHead) -> Result<bool, JobError> {
+    let rows: i64 = connection
+        .prepare_cached("SELECT count(*) FROM index_rows WHERE head_id = ?1")?
+        .query_row([head_id], |row| row.get(0))?;
+    Ok(u64::try_from(rows) == Ok(head.rows))
+}
+
+/// Reads one row.
+pub(super) fn find(
+    connection: &Connection,
+    head_id: i64,
+    address: &ResourceAddress,
+    deposed: Option<&str>,
+) -> Result<Option<IndexRow>, JobError> {
+    connection
+        .prepare_cached("SELECT * FROM index_rows WHERE head_id = ?1 AND address = ?2 AND deposed = ?3")?
+        .query_row((head_id, address.as_str(), deposed.unwrap_or_default()), |row| Ok(index_row(row)))
+        .optional()?
+        .transpose()
+}
+
+/// Reads all rows, in the order of their place in the state.
+pub(super) fn all(connection: &Connection, head_id: i64) -> Result<Vec<IndexRow>, JobError> {
+    let mut select = connection.prepare_cached("SELECT * FROM index_rows WHERE head_id = ?1")?;
+    let rows = select.query_map([head_id], |row| Ok(index_row(row)))?;
+    let mut rows: Vec<IndexRow> = rows.map(|row| row?).collect::<Result<_, JobError>>()?;
+    rows.sort_unstable_by_key(|row| row.position);
+    Ok(rows)
+}
+
+fn index_row(row: &Row<'_>) -> Result<IndexRow, JobError> {
+    const DAMAGED: JobError = JobError::Damaged("a row of the index");
+    let unsigned = |column: &str| u64::try_from(row.get::<_, i64>(column)?).map_err(|_| DAMAGED);
+    let deposed: String = row.get("deposed")?;
+    let key = match row.get_ref("instance_key")? {
+        ValueRef::Null => None,
+        ValueRef::Integer(number) => Some(InstanceKey::Number(number)),
+        ValueRef::Text(text) => {
+            Some(InstanceKey::Text(std::str::from_utf8(text).map_err(|_| DAMAGED)?.to_owned()))
+        }
+        ValueRef::Real(_) | ValueRef::Blob(_) => return Err(DAMAGED),
+    };
+    let index_row = IndexRow {
+        address: ResourceAddress::from_kept(row.get::<_, String>("address")?),
+        deposed: Some(deposed).filter(|key| !key.is_empty()),
+        module: row.get("module")?,
+        mode: match row.get_ref("mode")?.as_str().unwrap_or_default() {
+            "managed" => Mode::Managed,
+            "data" => Mode::Data,
+            _ => return Err(DAMAGED),
+        },
+        resource_type: row.get("resource_type")?,
+        name: row.get("name")?,
+        key,
+        provider: row.get("provider")?,
+        tainted: row.get("tainted")?,
+        position: (row.get("block")?, row.get("instance")?),
+        span: unsigned("span_start")?..unsigned("span_end")?,
+        checksum: row.get("checksum")?,
+        masked: serde_json::from_str(row.get_ref("masked")?.as_str().unwrap_or_default())
+            .map_err(|_| DAMAGED)?,
+    };
+    if seal(&index_row) == row.get::<_, u32>("seal")? { Ok(index_row) } else { Err(DAMAGED) }
+}
+
+/// A checksum of all that a row says: what is hidden must not become shown by a flipped bit.
+fn seal(row: &IndexRow) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    let mut text = |text: &str| {
+        hasher.update(&text.len().to_le_bytes());
+        hasher.update(text.as_bytes());
+    };
+    text(row.address.as_str());
+    text(row.deposed.as_deref().unwrap_or_default());
+    text(&row.module);
+    text(&row.resource_type);
+    text(&row.name);
+    text(&row.provider);
+    for pointer in &row.masked {
+        text(pointer);
+    }
+    let (kind, number) = match &row.key {
+        None => (0, 0),
+        Some(InstanceKey::Number(number)) => (1, *number),
+        Some(InstanceKey::Text(key)) => {
+            text(key);
+            (2, 0)
+        }
+    };
+    let kind = [kind, u8::from(row.tainted), u8::from(row.mode == Mode::Data)];
+    hasher.update(&kind);
+    hasher.update(&number.to_le_bytes());
+    for number in [u64::from(row.position.0), u64::from(row.position.1), row.span.start, row.span.end] {
+        hasher.update(&number.to_le_bytes());
+    }
+    hasher.update(&row.checksum.to_le_bytes());
+    hasher.finalize()
+}

@@ -1,0 +1,88 @@
+//! The file's format, and how a connection to it is set up.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::error::OpenError;
+
+/// Marks the file as one of rezus: "rezu" in ASCII.
+const APPLICATION_ID: i32 = 0x7265_7a75;
+
+/// One script for each format: script N makes format N + 1 out of format N. Never edited once released.
+const MIGRATIONS: &[&str] = &[include_str!("schema/0001.sql")];
+
+/// Opens the file for the one thread that writes.
+pub(super) fn open_for_writing(path: &Path) -> Result<Connection, OpenError> {
+    let fail = |source| OpenError::Sqlite { path: path.to_owned(), source };
+    let mut connection = Connection::open(path).map_err(fail)?;
+    connection.busy_timeout(Duration::from_secs(10)).map_err(fail)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    let is_empty: bool =
+        connection.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| row.get(0)).map_err(fail)?;
+    if is_empty {
+        restrict(path);
+    } else {
+        check_marks(&connection, path)?;
+    }
+    set_up(&mut connection, is_empty).map_err(fail)?;
+    Ok(connection)
+}
+
+/// Opens the file for a reader.
+pub(super) fn open_for_reading(path: &Path) -> Result<Connection, rusqlite::Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(Duration::from_secs(10))?;
+    connection.set_prepared_statement_cache_capacity(64);
+    Ok(connection)
+}
+
+/// Tells whether a file is one of rezus, and of a format that this release knows.
+pub(super) fn check_marks(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+    let mark = |name: &str| -> Result<i64, OpenError> {
+        connection
+            .pragma_query_value(None, name, |row| row.get(0))
+            .map_err(|source| OpenError::Sqlite { path: path.to_owned(), source })
+    };
+    if mark("application_id")? != i64::from(APPLICATION_ID) {
+        return Err(OpenError::Foreign { path: path.to_owned() });
+    }
+    let found = u32::try_from(mark("user_version")?).unwrap_or(u32::MAX);
+    let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
+    if found > known {
+        return Err(OpenError::Newer { path: path.to_owned(), found, known });
+    }
+    Ok(())
+}
+
+fn set_up(connection: &mut Connection, is_empty: bool) -> Result<(), rusqlite::Error> {
+    if is_empty {
+        // Only an empty database takes this; it lets pages of removed versions be given back a few at a time.
+        connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+        connection.pragma_update(None, "application_id", APPLICATION_ID)?;
+    }
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    // The log is synced at every commit: what was acknowledged survives a power cut.
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    // The log file is cut to this after a checkpoint, so one large state does not keep its size for good.
+    connection.pragma_update(None, "journal_size_limit", 64 << 20)?;
+    let format: usize = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    for (place, script) in MIGRATIONS.iter().enumerate().skip(format) {
+        let transaction = connection.transaction()?;
+        transaction.execute_batch(script)?;
+        transaction.pragma_update(None, "user_version", place + 1)?;
+        transaction.commit()?;
+    }
+    Ok(())
+}
+
+/// States hold secrets: the file, and the log that takes its mode, are the owner's alone.
+pub(super) fn restrict(path: &Path) {
+    use std::os::unix::fs::PermissionsExt as _;
+    if let Err(error) = std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)) {
+        // The directory is closed to others already; a file system without modes is no reason not to start.
+        drop(error);
+    }
+}

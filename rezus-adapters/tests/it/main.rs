@@ -1,0 +1,6 @@
+//! The adapters under the laws of their ports.
+
+#![expect(clippy::unwrap_used, reason = "test code")]
+
+mod sqlite;
+mod sqlite_file;

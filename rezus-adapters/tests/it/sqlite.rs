@@ -1,0 +1,55 @@
+//! The SQLite file under the laws of its ports, and what only a file can show.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rezus_adapters::sqlite::SqliteStore;
+use rezus_core::declared::store::{IndexStore, StateStore};
+use rezus_testkit::contract::index_commit::IndexCommitFixture;
+use rezus_testkit::contract::index_store::IndexStoreFixture;
+use rezus_testkit::contract::state_store::StateStoreFixture;
+use tempfile::TempDir;
+
+/// A directory of its own for one law. Each handle opens the file anew.
+struct Fixture(TempDir);
+
+impl Fixture {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("rezus.db")
+    }
+
+    fn store(&self) -> SqliteStore {
+        SqliteStore::open(&self.path()).unwrap()
+    }
+}
+
+#[async_trait]
+impl StateStoreFixture for Fixture {
+    async fn open(&self) -> Arc<dyn StateStore> {
+        Arc::new(self.store())
+    }
+}
+
+#[async_trait]
+impl IndexStoreFixture for Fixture {
+    async fn open(&self) -> Arc<dyn IndexStore> {
+        Arc::new(self.store())
+    }
+}
+
+#[async_trait]
+impl IndexCommitFixture for Fixture {
+    async fn open(&self) -> (Arc<dyn StateStore>, Arc<dyn IndexStore>) {
+        let store = Arc::new(self.store());
+        (Arc::clone(&store) as Arc<dyn StateStore>, store)
+    }
+}
+
+rezus_testkit::state_store_contract!(Fixture::new());
+rezus_testkit::index_store_contract!(Fixture::new());
+rezus_testkit::index_commit_contract!(Fixture::new());
