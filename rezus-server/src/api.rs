@@ -1,0 +1,143 @@
+//! What is no Kubernetes resource, as JSON under `/rezus/v1`: tenants, versions, locks, refusals, resource instances.
+
+mod resources;
+mod tenants;
+mod versions;
+pub mod views;
+
+use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::{FromRequest, FromRequestParts, Request, State};
+use axum::http::{Method, Uri};
+use axum::routing::{MethodRouter, get, post};
+use axum::{Json, Router};
+use rezus_core::base::TenantName;
+use rezus_core::declared::VersionNumber;
+use serde::de::DeserializeOwned;
+
+use crate::compose::Plane;
+use crate::error::ApiError;
+
+/// Every path and the methods it takes, for whoever must know all of them.
+pub const PATHS: [(&str, &[&str]); 14] = [
+    ("/rezus/v1/server", &["GET"]),
+    ("/rezus/v1/prune", &["POST"]),
+    ("/rezus/v1/locks", &["GET"]),
+    ("/rezus/v1/tenants", &["GET", "POST"]),
+    ("/rezus/v1/tenants/{tenant}", &["GET", "PATCH", "DELETE"]),
+    ("/rezus/v1/tenants/{tenant}/locks", &["GET", "DELETE"]),
+    ("/rezus/v1/tenants/{tenant}/refusals", &["GET"]),
+    ("/rezus/v1/tenants/{tenant}/versions", &["GET"]),
+    ("/rezus/v1/tenants/{tenant}/versions/{version}", &["GET", "PATCH"]),
+    ("/rezus/v1/tenants/{tenant}/versions/{version}/body", &["GET"]),
+    ("/rezus/v1/tenants/{tenant}/rollback", &["POST"]),
+    ("/rezus/v1/tenants/{tenant}/diff", &["GET"]),
+    ("/rezus/v1/tenants/{tenant}/resources", &["GET"]),
+    ("/rezus/v1/tenants/{tenant}/index", &["POST"]),
+];
+
+/// Returns the routes.
+pub fn routes(plane: Plane) -> Router {
+    let handlers: [MethodRouter<Plane>; 14] = [
+        get(server),
+        post(tenants::prune),
+        get(tenants::all_locks),
+        get(tenants::list).post(tenants::create),
+        get(tenants::show).patch(tenants::configure).delete(tenants::remove),
+        get(tenants::locks).delete(tenants::break_lock),
+        get(tenants::refusals),
+        get(versions::list),
+        get(versions::show).patch(versions::pin),
+        get(versions::body),
+        post(versions::rollback),
+        get(versions::diff),
+        get(resources::list_or_show),
+        post(resources::rebuild_index),
+    ];
+    let mut router = Router::new();
+    for ((path, methods), handler) in PATHS.iter().zip(handlers) {
+        let refuse = move |method: Method| async move {
+            ApiError::method_not_allowed(format!(
+                "{method} is no method of {path}: use {}",
+                methods.join(" or ")
+            ))
+        };
+        router = router.route(path, handler.fallback(refuse));
+    }
+    router.with_state(plane)
+}
+
+/// What this server is, for the command line.
+async fn server(State(plane): State<Plane>) -> Json<views::ServerView> {
+    Json(views::ServerView {
+        version: crate::telemetry::VERSION,
+        listeners: plane.listeners.get().cloned().unwrap_or_default(),
+    })
+}
+
+/// The answer to every path that is none.
+pub async fn unknown_path(method: Method, uri: Uri) -> ApiError {
+    // Only the path, and of that a readable piece: a query may hold anything.
+    let path: String = uri.path().chars().take(200).collect();
+    ApiError::not_found(format!("there is nothing at {method} {path}"))
+}
+
+/// A tenant's name from a path.
+fn tenant(name: &str) -> Result<TenantName, ApiError> {
+    name.parse().map_err(|error: rezus_core::base::NameError| ApiError::bad_request(error.to_string()))
+}
+
+/// A version's number from a path or query.
+fn version(number: u64) -> Result<VersionNumber, ApiError> {
+    VersionNumber::new(number).ok_or_else(|| ApiError::bad_request("a version's number is 1 or more"))
+}
+
+/// A JSON object as the body, refused with a `Status`.
+struct Body<T>(T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(req: Request, state: &S) -> Result<Self, ApiError> {
+        // Through a map: a struct would also be read from an array.
+        let Json(object) =
+            Json::<serde_json::Map<String, serde_json::Value>>::from_request(req, state).await?;
+        let strange =
+            |_| ApiError::bad_request("the body is a JSON object, but not the one that this path takes");
+        serde_json::from_value(object.into()).map(Self).map_err(strange)
+    }
+}
+
+/// Query parameters, refused with a `Status`.
+#[derive(FromRequestParts)]
+#[from_request(via(axum::extract::Query), rejection(ApiError))]
+struct Query<T>(T);
+
+/// Path parameters, refused with a `Status`.
+#[derive(FromRequestParts)]
+#[from_request(via(axum::extract::Path), rejection(ApiError))]
+struct Path<T>(T);
+
+impl From<JsonRejection> for ApiError {
+    fn from(rejection: JsonRejection) -> Self {
+        // The rejection's own text may quote the body.
+        let message = match rejection {
+            JsonRejection::MissingJsonContentType(_) => "send the body as content-type: application/json",
+            JsonRejection::JsonSyntaxError(_) => "the body is not JSON",
+            JsonRejection::JsonDataError(_) => "the body is JSON, but no object",
+            _ => "the body cannot be read: it may be too long",
+        };
+        Self::bad_request(message)
+    }
+}
+
+impl From<QueryRejection> for ApiError {
+    fn from(rejection: QueryRejection) -> Self {
+        Self::bad_request(rejection.body_text())
+    }
+}
+
+impl From<axum::extract::rejection::PathRejection> for ApiError {
+    fn from(rejection: axum::extract::rejection::PathRejection) -> Self {
+        Self::bad_request(rejection.body_text())
+    }
+}

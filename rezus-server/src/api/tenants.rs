@@ -1,0 +1,198 @@
+//! Tenants, their locks, their refusals, and the sweep of their versions.
+
+use axum::Json;
+use axum::extract::{ConnectInfo, State};
+use axum::http::StatusCode;
+use rezus_core::declared::LockId;
+use rezus_core::declared::backend::{Refusal, Unlock};
+use rezus_core::declared::store::TenantRecord;
+use serde::{Deserialize, Serialize};
+
+use super::views::{List, LockView, RefusalView, TenantView};
+use super::{Body, Path, Query, tenant};
+use crate::compose::Plane;
+use crate::error::ApiError;
+use crate::peer::Peer;
+
+async fn view(plane: &Plane, record: &TenantRecord) -> Result<TenantView, ApiError> {
+    let refusals = plane.backend.store().refusals(&record.name).await?;
+    Ok(TenantView::of(record, refusals.first(), plane.clock.now()))
+}
+
+/// A tenant's record, or 404.
+pub(super) async fn record(plane: &Plane, name: &str) -> Result<TenantRecord, ApiError> {
+    let name = tenant(name)?;
+    let found = plane.backend.store().tenant(&name).await?;
+    Ok(found.ok_or(Refusal::UnknownTenant { tenant: name })?.0)
+}
+
+pub(super) async fn list(State(plane): State<Plane>) -> Result<Json<List<TenantView>>, ApiError> {
+    let mut items = Vec::new();
+    for record in plane.backend.store().tenants().await? {
+        items.push(view(&plane, &record).await?);
+    }
+    Ok(Json(List { items }))
+}
+
+/// A tenant to create.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewTenant {
+    name: String,
+}
+
+pub(super) async fn create(
+    State(plane): State<Plane>,
+    Body(new): Body<NewTenant>,
+) -> Result<(StatusCode, Json<TenantView>), ApiError> {
+    let name = tenant(&new.name)?;
+    plane.backend.create_tenant(&name).await?;
+    let record = record(&plane, name.as_str()).await?;
+    Ok((StatusCode::CREATED, Json(view(&plane, &record).await?)))
+}
+
+pub(super) async fn show(
+    State(plane): State<Plane>,
+    Path(name): Path<String>,
+) -> Result<Json<TenantView>, ApiError> {
+    let record = record(&plane, &name).await?;
+    Ok(Json(view(&plane, &record).await?))
+}
+
+/// What can be set of a tenant.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct TenantSettings {
+    require_locks: bool,
+}
+
+pub(super) async fn configure(
+    State(plane): State<Plane>,
+    Path(name): Path<String>,
+    Body(settings): Body<TenantSettings>,
+) -> Result<Json<TenantView>, ApiError> {
+    plane.backend.require_locks(&tenant(&name)?, settings.require_locks).await?;
+    show(State(plane), Path(name)).await
+}
+
+/// How a tenant is removed.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Removal {
+    /// Also while its state declares something.
+    #[serde(default)]
+    force: bool,
+}
+
+pub(super) async fn remove(
+    State(plane): State<Plane>,
+    Path(name): Path<String>,
+    Query(removal): Query<Removal>,
+) -> Result<StatusCode, ApiError> {
+    let name = tenant(&name)?;
+    plane.backend.delete_tenant(&name, removal.force).await?;
+    tracing::info!(tenant.name = %name, forced = removal.force, "tenant deleted with its history");
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(super) async fn all_locks(State(plane): State<Plane>) -> Result<Json<List<LockView>>, ApiError> {
+    let now = plane.clock.now();
+    let tenants = plane.backend.store().tenants().await?;
+    let lock = |record: &TenantRecord| {
+        record.lock.as_ref().map(|lock| LockView::of(record.name.as_str(), lock, now))
+    };
+    Ok(Json(List { items: tenants.iter().filter_map(lock).collect() }))
+}
+
+pub(super) async fn locks(
+    State(plane): State<Plane>,
+    Path(name): Path<String>,
+) -> Result<Json<List<LockView>>, ApiError> {
+    let record = record(&plane, &name).await?;
+    let lock = record.lock.as_ref().map(|lock| LockView::of(record.name.as_str(), lock, plane.clock.now()));
+    Ok(Json(List { items: lock.into_iter().collect() }))
+}
+
+/// Which lock is to be broken.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WhichLock {
+    /// Only this one; whichever is held if absent.
+    id: Option<String>,
+}
+
+pub(super) async fn break_lock(
+    State(plane): State<Plane>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    Path(name): Path<String>,
+    Query(which): Query<WhichLock>,
+) -> Result<Json<List<LockView>>, ApiError> {
+    let caller = peer.caller(plane.limits.create_on_write);
+    let broken = locks(State(plane.clone()), Path(name.clone())).await?;
+    let which = match which.id {
+        Some(id) => Unlock::Id(LockId::parse(&id).map_err(|error| ApiError::bad_request(error.to_string()))?),
+        None => Unlock::Any,
+    };
+    let name = tenant(&name)?;
+    plane.backend.unlock(&name, &which, &caller).await?;
+    tracing::warn!(tenant.name = %name, caller = caller.name, "lock broken by an operator");
+    Ok(broken)
+}
+
+pub(super) async fn refusals(
+    State(plane): State<Plane>,
+    Path(name): Path<String>,
+) -> Result<Json<List<RefusalView>>, ApiError> {
+    // Also of a name that is no tenant yet: its first write may be what was refused.
+    let refusals = plane.backend.store().refusals(&tenant(&name)?).await?;
+    Ok(Json(List { items: refusals.iter().map(RefusalView::of).collect() }))
+}
+
+/// What a sweep is to do.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Prune {
+    dry_run: bool,
+}
+
+/// What a sweep did, or would do.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Pruned {
+    dry_run: bool,
+    items: Vec<PrunedTenant>,
+    /// Length of the database, in bytes.
+    file_bytes: u64,
+    /// What of it holds nothing, in bytes.
+    free_bytes: u64,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PrunedTenant {
+    tenant: String,
+    versions: Vec<u64>,
+    size_bytes: u64,
+}
+
+pub(super) async fn prune(
+    State(plane): State<Plane>,
+    Body(prune): Body<Prune>,
+) -> Result<Json<Pruned>, ApiError> {
+    let plan = plane.sweep.plan().await?;
+    if !prune.dry_run {
+        plane.sweep.carry_out(&plan).await?;
+    }
+    let space = plane.sweep.tidy().await?;
+    let items = plan.iter().map(|expired| PrunedTenant {
+        tenant: expired.tenant.to_string(),
+        versions: expired.versions.iter().map(|meta| meta.version.get()).collect(),
+        size_bytes: expired.versions.iter().map(|meta| meta.size_bytes).sum(),
+    });
+    Ok(Json(Pruned {
+        dry_run: prune.dry_run,
+        items: items.collect(),
+        file_bytes: space.total_bytes,
+        free_bytes: space.free_bytes,
+    }))
+}

@@ -1,0 +1,172 @@
+//! Versions of a tenant's state: lists, bytes, pins, comparison, rollback.
+
+use axum::Json;
+use axum::extract::{ConnectInfo, State};
+use axum::response::Response;
+use rezus_core::base::TenantName;
+use rezus_core::declared::VersionNumber;
+use rezus_core::declared::backend::Refusal;
+use rezus_core::declared::diff::{self, ObjectChange, Side};
+use rezus_core::declared::document::{self, Document, DocumentError};
+use rezus_core::declared::reader::ReadError;
+use rezus_core::declared::store::{Content, VersionMeta};
+use serde::Deserialize;
+
+use super::views::{DiffView, List, VersionView};
+use super::{Body, Path, Query, tenant, tenants, version};
+use crate::compose::Plane;
+use crate::error::ApiError;
+use crate::peer::Peer;
+use crate::state_backend::download;
+
+/// Which versions are listed.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Which {
+    /// Also snapshots of operations under way.
+    #[serde(default)]
+    intermediate: bool,
+}
+
+pub(super) async fn list(
+    State(plane): State<Plane>,
+    Path(name): Path<String>,
+    Query(which): Query<Which>,
+) -> Result<Json<List<VersionView>>, ApiError> {
+    let record = tenants::record(&plane, &name).await?;
+    let versions = plane.backend.store().versions(&record.name).await?;
+    let shown = versions.iter().filter(|meta| which.intermediate || !meta.intermediate);
+    Ok(Json(List { items: shown.map(VersionView::of).collect() }))
+}
+
+async fn find(plane: &Plane, tenant: &TenantName, number: u64) -> Result<VersionMeta, ApiError> {
+    let version = version(number)?;
+    let found = plane.backend.store().version(tenant, version).await?;
+    Ok(found.ok_or_else(|| Refusal::NoSuchVersion { tenant: tenant.clone(), version })?)
+}
+
+pub(super) async fn show(
+    State(plane): State<Plane>,
+    Path((name, number)): Path<(String, u64)>,
+) -> Result<Json<VersionView>, ApiError> {
+    Ok(Json(VersionView::of(&find(&plane, &tenant(&name)?, number).await?)))
+}
+
+/// What can be set of a version.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Pin {
+    pinned: bool,
+}
+
+pub(super) async fn pin(
+    State(plane): State<Plane>,
+    Path((name, number)): Path<(String, u64)>,
+    Body(pin): Body<Pin>,
+) -> Result<Json<VersionView>, ApiError> {
+    let tenant = tenant(&name)?;
+    let version = version(number)?;
+    if !plane.backend.store().set_pinned(&tenant, version, pin.pinned).await? {
+        return Err(Refusal::NoSuchVersion { tenant, version }.into());
+    }
+    show(State(plane), Path((name, number))).await
+}
+
+/// A version's bytes as they were posted: like the state endpoint, not masked.
+pub(super) async fn body(
+    State(plane): State<Plane>,
+    Path((name, number)): Path<(String, u64)>,
+) -> Result<Response, ApiError> {
+    let tenant = tenant(&name)?;
+    let meta = find(&plane, &tenant, number).await?;
+    if meta.content == Content::Tombstone {
+        return Err(Refusal::NoStateInVersion { version: meta.version }.into());
+    }
+    download(&plane, &tenant, &meta).await
+}
+
+/// Where to go back to.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Rollback {
+    version: u64,
+}
+
+pub(super) async fn rollback(
+    State(plane): State<Plane>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    Path(name): Path<String>,
+    Body(rollback): Body<Rollback>,
+) -> Result<Json<VersionView>, ApiError> {
+    let (tenant, version) = (tenant(&name)?, version(rollback.version)?);
+    let caller = peer.caller(plane.limits.create_on_write);
+    let backend = plane.backend.clone();
+    // Reading and indexing a state takes a core for as long as it is large: not on a thread that serves others.
+    let written = on_a_blocking_thread({
+        let tenant = tenant.clone();
+        async move { backend.rollback(&tenant, version, &caller).await }
+    })
+    .await??;
+    tracing::info!(tenant.name = %tenant, to = version.get(), state.version = written.version.get(), "state rolled back");
+    Ok(Json(VersionView::of(&written)))
+}
+
+/// Which versions are compared.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Compared {
+    from: u64,
+    to: u64,
+}
+
+pub(super) async fn diff(
+    State(plane): State<Plane>,
+    Path(name): Path<String>,
+    Query(compared): Query<Compared>,
+) -> Result<Json<DiffView>, ApiError> {
+    let tenant = tenant(&name)?;
+    let from = readable(&plane, &tenant, compared.from).await?;
+    let to = readable(&plane, &tenant, compared.to).await?;
+    let backend = plane.backend.clone();
+    let numbers = (from, to);
+    let bodies = async move {
+        let old = backend.body(&tenant, numbers.0).await?;
+        let new = backend.body(&tenant, numbers.1).await?;
+        // Both were accepted, so both can be read.
+        compare(&old, &new).map_err(ApiError::internal)
+    };
+    let changes = on_a_blocking_thread(bodies).await??;
+    Ok(Json(DiffView::of(from, to, changes)))
+}
+
+fn compare(old: &[u8], new: &[u8]) -> Result<Vec<ObjectChange>, DocumentError> {
+    let rows = |body| {
+        document::read(body).map(|document| match document {
+            Document::Plain(state) => state.rows,
+            Document::Encrypted(_) => Vec::new(),
+        })
+    };
+    let (old_rows, new_rows) = (rows(old)?, rows(new)?);
+    let side = |body, rows| Side { body, rows };
+    diff::diff(side(old, &old_rows), side(new, &new_rows), &|_| &[])
+}
+
+/// A version that holds a state in clear.
+async fn readable(plane: &Plane, tenant: &TenantName, number: u64) -> Result<VersionNumber, ApiError> {
+    let meta = find(plane, tenant, number).await?;
+    match meta.content {
+        Content::Plain { .. } => Ok(meta.version),
+        Content::Encrypted => {
+            Err(ReadError::Encrypted { tenant: tenant.clone(), version: meta.version }.into())
+        }
+        Content::Tombstone => Err(Refusal::NoStateInVersion { version: meta.version }.into()),
+    }
+}
+
+/// Runs what is mostly computing on a thread that serves nobody else.
+pub(super) async fn on_a_blocking_thread<T: Send + 'static>(
+    work: impl Future<Output = T> + Send + 'static,
+) -> Result<T, ApiError> {
+    let runtime = tokio::runtime::Handle::current();
+    tokio::task::spawn_blocking(move || runtime.block_on(work)).await.map_err(ApiError::internal)
+}

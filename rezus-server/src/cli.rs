@@ -1,0 +1,279 @@
+//! The command line.
+
+mod backend_config;
+mod backup;
+mod client;
+mod demo;
+mod lock;
+mod state;
+mod table;
+mod tenant;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use rezus_core::base::TenantName;
+
+use crate::config::{Config, ConfigError};
+use crate::error::Chain;
+use crate::serve::{Running, ServeError};
+use client::{Client, ClientError};
+
+/// rezus keeps the state of OpenTofu and Terraform: every version, locked, indexed, and never more than it was given.
+#[derive(Debug, Parser)]
+#[command(name = "rezus-server", version, max_term_width = 110)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Start the server.
+    Serve(Serve),
+    /// Show what rezus does: start a server, apply an example to it, print what came of it, stay up.
+    Demo(demo::Demo),
+    /// Read and write tenants' states.
+    #[command(subcommand)]
+    State(state::StateCommand),
+    /// List, create and remove tenants.
+    #[command(subcommand)]
+    Tenant(tenant::TenantCommand),
+    /// List and break locks.
+    #[command(subcommand)]
+    Lock(lock::LockCommand),
+    /// Print the backend block of a tenant's configuration.
+    BackendConfig(backend_config::BackendConfig),
+    /// Work on the derived index.
+    #[command(subcommand)]
+    Index(IndexCommand),
+    /// Copy all data to a file, while the server runs.
+    Backup(backup::Backup),
+    /// Bring the data of a backup back, while no server runs.
+    Restore(backup::Restore),
+    /// Print a completion script.
+    Completions {
+        /// For which shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Where the data is: in a directory, through the server that runs on it where one does, or behind a server's URL.
+#[derive(Clone, Debug, Args)]
+pub struct Target {
+    /// The data directory; the server that runs on it is asked, if one does.
+    #[arg(
+        long,
+        value_name = "DIR",
+        global = true,
+        env = "REZUS_SERVER__DATA_DIR",
+        default_value = "rezus-data"
+    )]
+    data_dir: PathBuf,
+    /// The URL of a server, instead of a data directory.
+    #[arg(long, value_name = "URL", global = true, conflicts_with = "data_dir")]
+    server: Option<String>,
+    /// A file that holds the API token for that server.
+    #[arg(long, value_name = "FILE", global = true, requires = "server")]
+    token_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct Serve {
+    /// Where all data is kept; made if it is not there [default: rezus-data].
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// A TOML file with settings; `REZUS_SECTION__KEY` variables override it.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The address of the TLS listener [default: 127.0.0.1:8443].
+    #[arg(long, value_name = "ADDR:PORT")]
+    tls: Option<SocketAddr>,
+    /// The address of the plain listener, on loopback; port 0 picks a free one [default: 127.0.0.1:8080].
+    #[arg(long, value_name = "127.0.0.1:PORT")]
+    plain: Option<SocketAddr>,
+    /// Run without a TLS listener.
+    #[arg(long)]
+    no_tls: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum IndexCommand {
+    /// Build the index anew from the states.
+    Rebuild {
+        /// Of this tenant only.
+        tenant: Option<TenantName>,
+        #[command(flatten)]
+        target: Target,
+    },
+}
+
+/// How an answer is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// A table for people.
+    #[default]
+    Table,
+    /// The server's JSON.
+    Json,
+}
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    /// The settings cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The log's level cannot be read.
+    #[error("log.level cannot be used")]
+    Log(#[from] tracing_subscriber::filter::ParseError),
+    /// The server does not run.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    /// What was asked for was not done.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// The data cannot be opened, copied or brought back.
+    #[error(transparent)]
+    Data(#[from] crate::compose::StartError),
+    /// A file cannot be read or written.
+    #[error("{path} cannot be {what}")]
+    File {
+        /// Which one.
+        path: String,
+        /// What was to be done with it.
+        what: &'static str,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// What was asked for makes no sense as it is.
+    #[error("{0}")]
+    Usage(String),
+    /// The output cannot be written.
+    #[error("the output cannot be written")]
+    Output(#[from] io::Error),
+}
+
+/// Bad usage and bad settings (`EX_USAGE` of sysexits.h).
+const EXIT_USAGE: u8 = 64;
+
+/// Runs a command line and returns how the process ends: 0 done, 1 failed, 64 used wrongly.
+pub fn run(
+    arguments: impl Iterator<Item = OsString>,
+    environment: impl Iterator<Item = (String, String)>,
+) -> ExitCode {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let is_answer = !error.use_stderr();
+            // Nobody can be told where printing fails.
+            drop(error.print());
+            return if is_answer { ExitCode::SUCCESS } else { ExitCode::from(EXIT_USAGE) };
+        }
+    };
+    match execute(cli.command, environment) {
+        Ok(()) => ExitCode::SUCCESS,
+        // The reader has seen enough, as in `| head`.
+        Err(CliError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            // Nobody can be told where printing fails.
+            drop(writeln!(io::stderr(), "error: {}", Chain(&error)));
+            match error {
+                CliError::Config(_) | CliError::Log(_) | CliError::Usage(_) => ExitCode::from(EXIT_USAGE),
+                _ => ExitCode::FAILURE,
+            }
+        }
+    }
+}
+
+fn execute(command: Command, environment: impl Iterator<Item = (String, String)>) -> Result<(), CliError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let mut out = io::stdout().lock();
+    match command {
+        Command::Serve(serve) => {
+            drop(out);
+            runtime.block_on(run_server(&serve, environment))
+        }
+        Command::Demo(demo) => {
+            drop(out);
+            runtime.block_on(demo.run(environment))
+        }
+        Command::State(command) => runtime.block_on(command.run(&mut out)),
+        Command::Tenant(command) => runtime.block_on(command.run(&mut out)),
+        Command::Lock(command) => runtime.block_on(command.run(&mut out)),
+        Command::BackendConfig(command) => runtime.block_on(command.run(&mut out)),
+        Command::Index(IndexCommand::Rebuild { tenant, target }) => {
+            runtime.block_on(rebuild_index(tenant, &target, &mut out))
+        }
+        Command::Backup(command) => command.run(&mut out),
+        Command::Restore(command) => command.run(&mut out),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "rezus-server", &mut out);
+            Ok(())
+        }
+    }
+}
+
+async fn run_server(
+    serve: &Serve,
+    environment: impl Iterator<Item = (String, String)>,
+) -> Result<(), CliError> {
+    let mut config = Config::load(serve.config.as_deref(), environment)?;
+    if let Some(data_dir) = &serve.data_dir {
+        config.server.data_dir.clone_from(data_dir);
+    }
+    config.server.plain = serve.plain.unwrap_or(config.server.plain);
+    config.server.tls = serve.tls.unwrap_or(config.server.tls);
+    config.server.no_tls |= serve.no_tls;
+    config.check()?;
+    crate::telemetry::start_log(&config.log)?;
+    if serve.tls.is_some() && !config.server.no_tls {
+        tracing::warn!("--tls {} is not served: this release has the plain listener only", config.server.tls);
+    }
+    let running = Running::start(&config).await?;
+    running.announce()?;
+    running.until_signal().await?;
+    Ok(())
+}
+
+async fn rebuild_index(
+    tenant: Option<TenantName>,
+    target: &Target,
+    out: &mut dyn Write,
+) -> Result<(), CliError> {
+    let client = Client::open(target).await?;
+    let names = match tenant {
+        Some(tenant) => vec![tenant.to_string()],
+        None => client.names("/rezus/v1/tenants").await?,
+    };
+    let progress = progress_bar(u64::try_from(names.len()).unwrap_or(u64::MAX));
+    for name in names {
+        let rebuilt = client.post(&format!("/rezus/v1/tenants/{name}/index"), &serde_json::json!({})).await?;
+        progress.suspend(|| writeln!(out, "{name}: {} objects indexed", rebuilt["rows"]))?;
+        progress.inc(1);
+    }
+    progress.finish_and_clear();
+    Ok(())
+}
+
+/// A bar on a terminal; nothing elsewhere.
+fn progress_bar(length: u64) -> indicatif::ProgressBar {
+    indicatif::ProgressBar::new(length)
+}
+
+/// Prints an answer as the server gave it.
+fn print_json(value: &serde_json::Value, out: &mut dyn Write) -> Result<(), CliError> {
+    serde_json::to_writer_pretty(&mut *out, value).map_err(io::Error::from)?;
+    writeln!(out)?;
+    Ok(())
+}
+
+/// The whole command line, for tests that must know every subcommand.
+pub fn command() -> clap::Command {
+    Cli::command()
+}

@@ -1,0 +1,234 @@
+//! How commands reach a server: through the socket of the one that runs on the data directory, by URL, or by opening
+//! the directory where none runs. The requests are the same.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use bytes::Bytes;
+use serde_json::Value;
+use tower::ServiceExt as _;
+
+use super::Target;
+use crate::compose::{self, StartError};
+use crate::config::Config;
+use crate::data_dir::{DataDir, DataDirError, DataDirLock};
+use crate::serve;
+
+/// A way to a server.
+#[derive(Debug)]
+pub(super) struct Client(Way);
+
+#[derive(Debug)]
+enum Way {
+    Http {
+        client: reqwest::Client,
+        base: String,
+        token: Option<String>,
+    },
+    InProcess {
+        router: Router,
+        #[expect(dead_code, reason = "held while the data is open")]
+        lock: DataDirLock,
+    },
+}
+
+/// An answer, whatever it says.
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    pub(super) code: u16,
+    pub(super) body: Bytes,
+}
+
+/// Why there is no answer, or not the one that was wanted.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The data directory cannot be opened.
+    #[error(transparent)]
+    Open(#[from] StartError),
+    /// The server that runs on the data directory cannot be reached.
+    #[error("the server that runs on {path} does not answer on its socket")]
+    Socket {
+        /// Which data directory.
+        path: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The token cannot be read.
+    #[error("the token file {} cannot be read", path.display())]
+    Token {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The server cannot be reached, or broke off.
+    #[error("the server cannot be reached")]
+    Http(#[source] reqwest::Error),
+    /// The server said no.
+    #[error("{message}")]
+    Refused {
+        /// The status of the answer.
+        code: u16,
+        /// What it said.
+        message: String,
+    },
+    /// The answer is not one of rezus.
+    #[error("the answer is not one of rezus (status {0}): is this the right URL?")]
+    Strange(u16),
+}
+
+impl Client {
+    /// Finds the way that a command's target means.
+    pub(super) async fn open(target: &Target) -> Result<Self, ClientError> {
+        match &target.server {
+            Some(url) => {
+                let read = |path: &PathBuf| {
+                    std::fs::read_to_string(path)
+                        .map(|token| token.trim().to_owned())
+                        .map_err(|source| ClientError::Token { path: path.clone(), source })
+                };
+                let token = target.token_file.as_ref().map(read).transpose()?;
+                Self::by_url(url, token)
+            }
+            None => Self::by_directory(&DataDir::new(&target.data_dir)).await,
+        }
+    }
+
+    /// Asks the server at a URL.
+    pub(super) fn by_url(url: &str, token: Option<String>) -> Result<Self, ClientError> {
+        let client = reqwest::Client::builder().build().map_err(ClientError::Http)?;
+        Ok(Self(Way::Http { client, base: url.trim_end_matches('/').to_owned(), token }))
+    }
+
+    async fn by_directory(data_dir: &DataDir) -> Result<Self, ClientError> {
+        if !data_dir.database().exists() {
+            return Err(StartError::from(DataDirError::Absent(data_dir.path().to_owned())).into());
+        }
+        match compose::compose(&Config::default(), data_dir) {
+            Ok(composed) => {
+                let router = serve::in_process(&composed.plane);
+                Ok(Self(Way::InProcess { router, lock: composed.lock }))
+            }
+            Err(StartError::DataDir(DataDirError::InUse(_))) => Self::by_socket(data_dir).await,
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Asks the server that holds the directory. One that has just been started may not listen yet.
+    async fn by_socket(data_dir: &DataDir) -> Result<Self, ClientError> {
+        let socket = data_dir.socket();
+        for patience in (0..25).rev() {
+            match tokio::net::UnixStream::connect(&socket).await {
+                Ok(_) => break,
+                Err(_) if patience > 0 => tokio::time::sleep(Duration::from_millis(200)).await,
+                Err(source) => {
+                    return Err(ClientError::Socket { path: data_dir.path().display().to_string(), source });
+                }
+            }
+        }
+        let client = reqwest::Client::builder().unix_socket(socket).build().map_err(ClientError::Http)?;
+        Ok(Self(Way::Http { client, base: "http://rezus.sock".to_owned(), token: None }))
+    }
+
+    /// Sends a request and returns the answer, whatever it is.
+    pub(super) async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        query: &[(&str, &str)],
+        body: Bytes,
+    ) -> Result<Answer, ClientError> {
+        let query: String = form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
+        let target = if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") };
+        match &self.0 {
+            Way::Http { client, base, token } => {
+                let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap_or_default();
+                let mut request = client
+                    .request(method, format!("{base}{target}"))
+                    .header("content-type", "application/json")
+                    .body(body);
+                if let Some(token) = token {
+                    request = request.bearer_auth(token);
+                }
+                let answer = request.send().await.map_err(ClientError::Http)?;
+                let code = answer.status().as_u16();
+                Ok(Answer { code, body: answer.bytes().await.map_err(ClientError::Http)? })
+            }
+            Way::InProcess { router, .. } => {
+                let request = axum::http::Request::builder()
+                    .method(method)
+                    .uri(target)
+                    .header("content-type", "application/json")
+                    .header("content-length", body.len())
+                    .body(Body::from(body))
+                    .map_err(|_| ClientError::Strange(400))?;
+                let answer = router.clone().oneshot(request).await.unwrap_or_else(|never| match never {});
+                let code = answer.status().as_u16();
+                let body = axum::body::to_bytes(answer.into_body(), usize::MAX).await;
+                Ok(Answer { code, body: body.map_err(|_| ClientError::Strange(code))? })
+            }
+        }
+    }
+
+    /// Gets a JSON answer.
+    pub(super) async fn get(&self, path: &str, query: &[(&str, &str)]) -> Result<Value, ClientError> {
+        self.send("GET", path, query, Bytes::new()).await?.json()
+    }
+
+    /// Posts a JSON body and returns the JSON answer.
+    pub(super) async fn post(&self, path: &str, body: &Value) -> Result<Value, ClientError> {
+        self.send("POST", path, &[], body.to_string().into()).await?.json()
+    }
+
+    /// Changes settings and returns what they are now.
+    pub(super) async fn patch(&self, path: &str, body: &Value) -> Result<Value, ClientError> {
+        self.send("PATCH", path, &[], body.to_string().into()).await?.json()
+    }
+
+    /// Gets the names of a list's items.
+    pub(super) async fn names(&self, path: &str) -> Result<Vec<String>, ClientError> {
+        let list = self.get(path, &[]).await?;
+        let items = list["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+        Ok(items.iter().filter_map(|item| item["name"].as_str()).map(ToOwned::to_owned).collect())
+    }
+}
+
+impl Answer {
+    /// Returns the body of a success.
+    pub(super) fn success(self) -> Result<Bytes, ClientError> {
+        if (200..300).contains(&self.code) { Ok(self.body) } else { Err(self.refusal()) }
+    }
+
+    /// Returns the body of a success as JSON.
+    pub(super) fn json(self) -> Result<Value, ClientError> {
+        let code = self.code;
+        let body = self.success()?;
+        if body.is_empty() {
+            return Ok(Value::Null);
+        }
+        serde_json::from_slice(&body).map_err(|_| ClientError::Strange(code))
+    }
+
+    /// Reads what an answer other than success says: a `Status`, or the lock that is in the way.
+    fn refusal(&self) -> ClientError {
+        let Ok(body) = serde_json::from_slice::<Value>(&self.body) else {
+            return ClientError::Strange(self.code);
+        };
+        let message = match (body["message"].as_str(), body["ID"].as_str()) {
+            (Some(message), _) => message.to_owned(),
+            (None, Some(id)) => format!(
+                "the state is locked by {} since {} with {} (lock {id})",
+                body["Who"].as_str().unwrap_or("somebody"),
+                body["Created"].as_str().unwrap_or("some time"),
+                body["Operation"].as_str().unwrap_or("something"),
+            ),
+            (None, None) => return ClientError::Strange(self.code),
+        };
+        ClientError::Refused { code: self.code, message }
+    }
+}

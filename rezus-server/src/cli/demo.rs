@@ -1,0 +1,140 @@
+//! `demo`: the main job, once, in front of the user.
+
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use bytes::Bytes;
+use clap::Args;
+use rezus_core::base::TenantName;
+
+use super::client::Client;
+use super::state::{push, show};
+use super::{CliError, Output, backend_config};
+use crate::config::Config;
+use crate::serve::{Running, ServeError};
+
+const CONFIGURATION: &str = include_str!("../../../examples/backend/main.tf");
+const SHIPPED_STATE: &str = include_str!("../../../examples/backend/demo.tfstate");
+
+/// Show what rezus does: start a server, apply an example to it, print what came of it, stay up.
+#[derive(Debug, Args)]
+pub(super) struct Demo {
+    /// Where the demo's data goes: a new directory for temporary files if absent.
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// The address to listen on; 127.0.0.1:8080, or a free port where that is taken.
+    #[arg(long, value_name = "127.0.0.1:PORT")]
+    plain: Option<SocketAddr>,
+}
+
+impl Demo {
+    pub(super) async fn run(
+        self,
+        environment: impl Iterator<Item = (String, String)>,
+    ) -> Result<(), CliError> {
+        let mut config = Config::load(None, environment)?;
+        config.server.data_dir = self.fresh_directory()?;
+        config.server.plain = self.plain.unwrap_or(config.server.plain);
+        config.check()?;
+        if config.log.level == Config::default().log.level {
+            "warn".clone_into(&mut config.log.level);
+        }
+        crate::telemetry::start_log(&config.log)?;
+        say(&format!("data in {}", config.server.data_dir.display()))?;
+        let running = match Running::start(&config).await {
+            Err(ServeError::Bind { address, .. }) if self.plain.is_none() => {
+                say(&format!("{address} is taken: listening on a free port"))?;
+                config.server.plain.set_port(0);
+                Running::start(&config).await?
+            }
+            started => started?,
+        };
+        say(&format!("listening on {}\n", running.url()))?;
+
+        let tenant = TenantName::parse("demo").map_err(|error| CliError::Usage(error.to_string()))?;
+        let address = backend_config::state_address(running.url(), &tenant, false);
+        let client = Client::by_url(running.url(), None)?;
+        if let Some(tool) = find_tool() {
+            apply(&tool, &config.server.data_dir.join("workspace"), &address).await?;
+        } else {
+            say(
+                "neither tofu nor terraform is installed: posting the state that an apply of the example left\n",
+            )?;
+            let state = Bytes::from_static(SHIPPED_STATE.as_bytes());
+            push::push(&client, &tenant, state, false, &mut io::stdout()).await?;
+        }
+
+        say("\nWhat is declared now:\n")?;
+        show::list(&client, &tenant, Output::Table, &mut io::stdout()).await?;
+        say(&format!(
+            "\nA configuration of your own keeps its state here with:\n\n{}",
+            backend_config::block(&address)
+        ))?;
+        say(&format!(
+            "\nOne resource, with what is secret hidden:\n\n  curl --get {}/rezus/v1/tenants/demo/resources --data-urlencode 'address=terraform_data.worker[\"edge/oslo\"]'\n",
+            running.url()
+        ))?;
+        running.announce()?;
+        say("stop with Ctrl-C")?;
+        running.until_signal().await?;
+        Ok(())
+    }
+
+    fn fresh_directory(&self) -> Result<PathBuf, CliError> {
+        match &self.data_dir {
+            Some(path) if path.join("rezus.db").exists() => Err(CliError::Usage(format!(
+                "{} holds data already: the demo wants a fresh directory",
+                path.display()
+            ))),
+            Some(path) => Ok(path.clone()),
+            None => Ok(tempfile::Builder::new().prefix("rezus-demo-").tempdir()?.keep()),
+        }
+    }
+}
+
+fn say(text: &str) -> Result<(), CliError> {
+    writeln!(io::stdout(), "{text}")?;
+    Ok(())
+}
+
+/// Finds `tofu`, else `terraform`, on the path.
+fn find_tool() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let directories: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    ["tofu", "terraform"]
+        .iter()
+        .find_map(|name| directories.iter().map(|directory| directory.join(name)).find(|path| path.is_file()))
+}
+
+/// Applies the example, with the addresses of this server in place of the example's own.
+async fn apply(tool: &Path, workspace: &Path, address: &str) -> Result<(), CliError> {
+    let file = |source| CliError::File { path: workspace.display().to_string(), what: "written", source };
+    std::fs::create_dir_all(workspace).map_err(file)?;
+    std::fs::write(workspace.join("main.tf"), CONFIGURATION).map_err(file)?;
+    let addresses =
+        ["address", "lock_address", "unlock_address"].map(|name| format!("-backend-config={name}={address}"));
+    let init =
+        ["init", "-input=false", "-no-color"].iter().copied().chain(addresses.iter().map(String::as_str));
+    run_tool(tool, workspace, init).await?;
+    run_tool(tool, workspace, ["apply", "-auto-approve", "-input=false", "-no-color"]).await
+}
+
+async fn run_tool(
+    tool: &Path,
+    workspace: &Path,
+    arguments: impl IntoIterator<Item = &str>,
+) -> Result<(), CliError> {
+    let mut command = tokio::process::Command::new(tool);
+    command.args(arguments).current_dir(workspace).stdin(Stdio::null()).kill_on_drop(true);
+    // No question to the vendor, no advice about the next command.
+    command.env("CHECKPOINT_DISABLE", "1").env("TF_IN_AUTOMATION", "1");
+    let failed = |source| CliError::File { path: tool.display().to_string(), what: "run", source };
+    let status = command.status().await.map_err(failed)?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(CliError::Usage(format!("{} failed: see above", tool.display())))
+    }
+}

@@ -1,0 +1,106 @@
+//! The composition root: the only place that names adapters.
+
+use std::sync::Arc;
+
+use axum::Router;
+use rezus_adapters::clock::SystemClock;
+use rezus_adapters::sqlite::{OpenError, SqliteStore};
+use rezus_core::base::{Clock, Timestamp};
+use rezus_core::declared::backend::StateBackend;
+use rezus_core::declared::reader::StateReader;
+use rezus_core::declared::store::{IndexStore, StateStore};
+
+use crate::config::{Config, StateConfig};
+use crate::data_dir::{DataDir, DataDirError, DataDirLock};
+use crate::state_backend::Intake;
+use crate::sweep::Sweep;
+use crate::telemetry::Metrics;
+use crate::{api, state_backend, telemetry};
+
+/// What routes work with.
+#[derive(Clone, Debug)]
+pub struct Plane {
+    /// The rules over the store.
+    pub backend: StateBackend,
+    /// Reads through the index.
+    pub reader: StateReader,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// The server's own metrics.
+    pub metrics: Arc<Metrics>,
+    /// Bodies under way.
+    pub intake: Arc<Intake>,
+    /// Versions that are let go.
+    pub sweep: Sweep,
+    /// The state backend's limits.
+    pub limits: Arc<StateConfig>,
+    /// The URLs of the listeners, once they are bound.
+    pub listeners: Arc<std::sync::OnceLock<Vec<String>>>,
+}
+
+/// A plane over a data directory, which it holds for itself.
+#[derive(Debug)]
+pub struct Composed {
+    /// The plane.
+    pub plane: Plane,
+    /// The right to the data directory: given back when dropped.
+    pub lock: DataDirLock,
+}
+
+/// Why there is no plane.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The data directory cannot be had.
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+    /// The database cannot be opened.
+    #[error(transparent)]
+    Database(#[from] OpenError),
+}
+
+/// Puts a plane together over a data directory that exists.
+///
+/// # Errors
+///
+/// [`StartError`] if another process has the directory, or its database cannot be opened.
+pub fn compose(config: &Config, data_dir: &DataDir) -> Result<Composed, StartError> {
+    let lock = data_dir.lock()?;
+    let store = SqliteStore::open(&data_dir.database())?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let states: Arc<dyn StateStore> = Arc::new(store.clone());
+    let index: Arc<dyn IndexStore> = Arc::new(store);
+    Ok(Composed { plane: plane(config, states, index, clock), lock })
+}
+
+/// Puts a plane together over given ports.
+pub fn plane(
+    config: &Config,
+    states: Arc<dyn StateStore>,
+    index: Arc<dyn IndexStore>,
+    clock: Arc<dyn Clock>,
+) -> Plane {
+    Plane {
+        sweep: Sweep::new(Arc::clone(&states), Arc::clone(&clock), config.retention.policy()),
+        backend: StateBackend::new(Arc::clone(&states), Arc::clone(&clock)),
+        reader: StateReader::new(states, index),
+        clock,
+        metrics: Arc::new(Metrics::new()),
+        intake: Arc::new(Intake::new(&config.state)),
+        limits: Arc::new(config.state.clone()),
+        listeners: Arc::default(),
+    }
+}
+
+/// Returns the machine's time, for commands that show ages.
+pub fn now() -> Timestamp {
+    SystemClock.now()
+}
+
+/// Returns all routes over a plane. Requests must carry a [`Peer`](crate::peer::Peer) as their connection's info.
+pub fn router(plane: &Plane) -> Router {
+    let routes = state_backend::routes(plane.clone())
+        .merge(api::routes(plane.clone()))
+        .merge(telemetry::routes(plane.clone()))
+        .fallback(api::unknown_path);
+    telemetry::observed(routes, Arc::clone(&plane.metrics))
+}

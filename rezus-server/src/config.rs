@@ -1,0 +1,299 @@
+//! The server's configuration: one TOML file, overridden by `REZUS_SECTION__KEY` variables, read once.
+
+mod quantity;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rezus_core::declared::backend::Retention;
+use serde::Deserialize;
+
+pub use quantity::{ByteSize, Span};
+
+/// All settings, with their defaults.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Where it listens and keeps its data.
+    pub server: ServerConfig,
+    /// The state backend's limits.
+    pub state: StateConfig,
+    /// How long versions are kept.
+    pub retention: RetentionConfig,
+    /// What is logged, and how.
+    pub log: LogConfig,
+}
+
+/// `[server]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ServerConfig {
+    /// Where all data is kept. Default `./rezus-data`.
+    pub data_dir: PathBuf,
+    /// The address of the plain listener: loopback only. Default `127.0.0.1:8080`.
+    pub plain: SocketAddr,
+    /// The address of the TLS listener. Default `127.0.0.1:8443`.
+    pub tls: SocketAddr,
+    /// Whether there is no TLS listener. Default false.
+    pub no_tls: bool,
+    /// How long requests under way may take once the server was told to stop. Default `30s`.
+    pub shutdown_grace: Span,
+}
+
+/// `[state]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StateConfig {
+    /// The largest state that is accepted. Default `256MiB`.
+    pub max_body: ByteSize,
+    /// How many bytes of states may be in memory at a time; further ones wait unread. One body may always come in.
+    /// Default `128MiB`.
+    pub in_flight: ByteSize,
+    /// How long a body waits for that before 503. Default `60s`.
+    pub wait: Span,
+    /// How long a body may pause before it is given up. Default `30s`.
+    pub idle: Span,
+    /// Whether a tenant is created by its first LOCK or POST from this machine. Default true.
+    pub create_on_write: bool,
+}
+
+/// `[retention]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RetentionConfig {
+    /// How many of a tenant's newest versions are kept. Default 100.
+    pub keep_last: usize,
+    /// How many days every version is kept. Default 90.
+    pub keep_days: u32,
+    /// How many days snapshots of operations under way are kept. Default 7.
+    pub keep_intermediate_days: u32,
+    /// How often versions are swept. Default `1h`.
+    pub sweep: Span,
+}
+
+/// `[log]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LogConfig {
+    /// A level (`error`, `warn`, `info`, `debug`, `trace`), or directives as `rezus_server=debug,info`. Default `info`.
+    pub level: String,
+    /// `text` or `json`. Default `text`.
+    pub format: LogFormat,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self {
+            data_dir: PathBuf::from("rezus-data"),
+            plain: SocketAddr::from(([127, 0, 0, 1], 8080)),
+            tls: SocketAddr::from(([127, 0, 0, 1], 8443)),
+            no_tls: false,
+            shutdown_grace: Span(Duration::from_secs(30)),
+        }
+    }
+}
+
+impl Default for StateConfig {
+    fn default() -> Self {
+        Self {
+            max_body: ByteSize(256 << 20),
+            in_flight: ByteSize(128 << 20),
+            wait: Span(Duration::from_mins(1)),
+            idle: Span(Duration::from_secs(30)),
+            create_on_write: true,
+        }
+    }
+}
+
+impl Default for RetentionConfig {
+    fn default() -> Self {
+        Self {
+            keep_last: 100,
+            keep_days: 90,
+            keep_intermediate_days: 7,
+            sweep: Span(Duration::from_hours(1)),
+        }
+    }
+}
+
+impl Default for LogConfig {
+    fn default() -> Self {
+        Self { level: "info".to_owned(), format: LogFormat::Text }
+    }
+}
+
+impl RetentionConfig {
+    /// Returns the policy these settings describe.
+    pub fn policy(&self) -> Retention {
+        let days = |days: u32| Duration::from_hours(24) * days;
+        Retention {
+            keep_last: self.keep_last,
+            keep_for: days(self.keep_days),
+            keep_intermediate_for: days(self.keep_intermediate_days),
+        }
+    }
+}
+
+/// Why the settings cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("the configuration file {} cannot be read", path.display())]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The file is no TOML.
+    #[error("the configuration file {} is not TOML", path.display())]
+    Syntax {
+        /// Which file.
+        path: PathBuf,
+        /// Where and why.
+        #[source]
+        source: Box<toml::de::Error>,
+    },
+    /// A setting is unknown, or not of its kind.
+    #[error("a setting of {origin} cannot be used")]
+    Setting {
+        /// The file, and variables where there are any.
+        origin: String,
+        /// Which setting, and what was expected.
+        #[source]
+        source: Box<toml::de::Error>,
+    },
+    /// The plain listener would be reachable from elsewhere.
+    #[error(
+        "the plain listener {0} is not on loopback: without TLS states and locks would be open to the network"
+    )]
+    PlainNotLoopback(SocketAddr),
+}
+
+impl Config {
+    /// Reads the file, where one is named, and the variables of `environment`.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`] names file, setting and what was expected.
+    pub fn load(
+        file: Option<&Path>,
+        environment: impl Iterator<Item = (String, String)>,
+    ) -> Result<Self, ConfigError> {
+        let (mut table, mut origin) = match file {
+            Some(path) => {
+                let text = std::fs::read_to_string(path)
+                    .map_err(|source| ConfigError::File { path: path.to_owned(), source })?;
+                let table = text.parse().map_err(|source| ConfigError::Syntax {
+                    path: path.to_owned(),
+                    source: Box::new(source),
+                })?;
+                (table, path.display().to_string())
+            }
+            None => (toml::Table::new(), "the configuration".to_owned()),
+        };
+        for (section, key, value) in environment.filter_map(|(name, value)| variable(&name, value)) {
+            origin = format!("{origin} with REZUS_ variables");
+            let section = table.entry(section).or_insert_with(|| toml::Table::new().into());
+            if let Some(section) = section.as_table_mut() {
+                section.insert(key, value);
+            }
+        }
+        let config: Self =
+            table.try_into().map_err(|source| ConfigError::Setting { origin, source: Box::new(source) })?;
+        Ok(config)
+    }
+
+    /// Checks what a single setting cannot tell.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::PlainNotLoopback`].
+    pub fn check(&self) -> Result<(), ConfigError> {
+        if self.server.plain.ip().is_loopback() {
+            Ok(())
+        } else {
+            Err(ConfigError::PlainNotLoopback(self.server.plain))
+        }
+    }
+}
+
+/// Reads `REZUS_SECTION__KEY` as a section, a key and a TOML value; what is no TOML value is a text.
+fn variable(name: &str, value: String) -> Option<(String, String, toml::Value)> {
+    let (section, key) = name.strip_prefix("REZUS_")?.split_once("__")?;
+    let value = match value.parse::<toml::Value>() {
+        Ok(value @ (toml::Value::Boolean(_) | toml::Value::Integer(_))) => value,
+        Ok(_) | Err(_) => toml::Value::String(value),
+    };
+    Some((section.to_ascii_lowercase(), key.to_ascii_lowercase(), value))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use super::*;
+
+    fn load(text: &str, variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("rezus.toml");
+        std::fs::write(&path, text).unwrap();
+        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Config::load(Some(&path), variables)
+    }
+
+    #[test]
+    fn variables_override_the_file_and_the_file_overrides_defaults() {
+        let text = "[state]\nmax_body = \"64MiB\"\nwait = \"5s\"\n[server]\nplain = \"127.0.0.1:9000\"\n";
+        let variables = [
+            ("REZUS_STATE__WAIT", "2m"),
+            ("REZUS_SERVER__NO_TLS", "true"),
+            ("REZUS_RETENTION__KEEP_LAST", "3"),
+            ("REZUS_SERVER__DATA_DIR", "/srv/rezus"),
+            ("HOME", "/nowhere"),
+        ];
+        let config = load(text, &variables).unwrap();
+        assert_eq!(config.state.max_body, ByteSize(64 << 20));
+        assert_eq!(config.state.wait, Span(Duration::from_mins(2)));
+        assert!(config.server.no_tls);
+        assert_eq!(config.retention.keep_last, 3);
+        assert_eq!(config.server.data_dir, Path::new("/srv/rezus"));
+        assert_eq!(config.state.in_flight, ByteSize(128 << 20));
+    }
+
+    #[test]
+    fn a_wrong_setting_is_named() {
+        for (text, named) in [
+            ("[state]\nmax_size = 3\n", "max_size"),
+            ("[state]\nmax_body = \"many\"\n", "many"),
+            ("[server]\nplain = \"nowhere\"\n", "plain"),
+            ("[log]\nformat = \"xml\"\n", "xml"),
+        ] {
+            let error = load(text, &[]).unwrap_err();
+            let source = error.source().unwrap().to_string();
+            assert!(source.contains(named), "{source}");
+        }
+        assert!(matches!(load("state = [", &[]), Err(ConfigError::Syntax { .. })));
+    }
+
+    #[test]
+    fn the_plain_listener_is_for_this_machine_alone() {
+        let config = load("[server]\nplain = \"0.0.0.0:8080\"\n", &[]).unwrap();
+        assert!(matches!(config.check(), Err(ConfigError::PlainNotLoopback(_))));
+        let config = load("[server]\nplain = \"[::1]:8080\"\n", &[]).unwrap();
+        assert!(config.check().is_ok());
+    }
+}

@@ -1,0 +1,175 @@
+//! What goes wrong, and the answer to it: the one place where errors become HTTP.
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use rezus_core::declared::backend::{BackendError, Refusal};
+use rezus_core::declared::reader::ReadError;
+use rezus_core::declared::store::StoreError;
+use serde::Serialize;
+
+/// An answer that is no success: what the client reads, and what the log does.
+#[derive(Debug)]
+pub struct ApiError {
+    code: StatusCode,
+    reason: &'static str,
+    message: String,
+    /// The body instead of a `Status`, where a client of the HTTP backend wants to read the holder's lock.
+    lock_info: Option<String>,
+    cause: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+/// The Kubernetes form of an error (API conventions, "Response Status Kind").
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Status<'a> {
+    kind: &'static str,
+    api_version: &'static str,
+    metadata: serde_json::Map<String, serde_json::Value>,
+    #[serde(rename = "status")]
+    outcome: &'static str,
+    message: &'a str,
+    reason: &'static str,
+    code: u16,
+}
+
+impl ApiError {
+    /// The request cannot be understood.
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
+    }
+
+    /// There is no such thing.
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "NotFound", message)
+    }
+
+    /// The method is not one of this path's.
+    pub fn method_not_allowed(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
+    }
+
+    /// The server is too busy for it now.
+    pub fn busy(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
+    }
+
+    /// A fault of ours: the client is told that, the log is told what.
+    pub fn internal(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        let message = "an internal error: the server's log has the cause, under this answer's x-request-id";
+        let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message);
+        Self { cause: Some(cause.into()), ..error }
+    }
+
+    fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
+        Self { code, reason, message: message.into(), lock_info: None, cause: None }
+    }
+
+    /// Returns the answer's code.
+    pub fn code(&self) -> StatusCode {
+        self.code
+    }
+}
+
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> Self {
+        let code = StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::CONFLICT);
+        let reason = match code {
+            StatusCode::BAD_REQUEST => "BadRequest",
+            StatusCode::NOT_FOUND => "NotFound",
+            StatusCode::PAYLOAD_TOO_LARGE => "RequestEntityTooLarge",
+            StatusCode::UNPROCESSABLE_ENTITY => "Invalid",
+            StatusCode::LOCKED => "Locked",
+            _ => "Conflict",
+        };
+        let lock_info = refusal.lock_info().map(rezus_core::declared::LockInfo::to_json);
+        Self { lock_info, ..Self::new(code, reason, refusal.to_string()) }
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Corrupt { .. } => Self::internal(error),
+            StoreError::Unavailable { .. } => {
+                let message = "the store cannot be used now: nothing is known to have been written";
+                Self { cause: Some(Box::new(error)), ..Self::busy(message) }
+            }
+        }
+    }
+}
+
+impl From<BackendError> for ApiError {
+    fn from(error: BackendError) -> Self {
+        match error {
+            BackendError::Refused(refusal) => refusal.into(),
+            BackendError::Store(error) => error.into(),
+            BackendError::Contended => Self::busy(error.to_string()),
+        }
+    }
+}
+
+impl From<ReadError> for ApiError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Store(error) => error.into(),
+            ReadError::Encrypted { .. } => Self::new(StatusCode::CONFLICT, "Encrypted", error.to_string()),
+            ReadError::NoTenant(_) | ReadError::NoState(_) | ReadError::NoObject { .. } => {
+                Self::not_found(error.to_string())
+            }
+        }
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        if self.code.is_server_error() {
+            let cause = self.cause.as_deref().map(|cause| Chain(cause).to_string());
+            tracing::error!(code = self.code.as_u16(), cause, "{}", self.message);
+        }
+        let retry = self.code == StatusCode::SERVICE_UNAVAILABLE;
+        let mut response = if let Some(lock) = self.lock_info {
+            (self.code, [(header::CONTENT_TYPE, "application/json")], lock).into_response()
+        } else {
+            let status = Status {
+                kind: "Status",
+                api_version: "v1",
+                metadata: serde_json::Map::new(),
+                outcome: "Failure",
+                message: &self.message,
+                reason: self.reason,
+                code: self.code.as_u16(),
+            };
+            (self.code, Json(status)).into_response()
+        };
+        if retry {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+        }
+        response
+    }
+}
+
+/// Writes an error and its causes, each once.
+#[derive(Debug)]
+pub struct Chain<'a>(
+    /// The outermost error.
+    pub &'a (dyn std::error::Error + 'a),
+);
+
+impl std::fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut next = Some(self.0);
+        let mut last = String::new();
+        while let Some(error) = next {
+            let text = error.to_string();
+            // Transparent errors repeat their source's text.
+            if text != last {
+                let separator = if last.is_empty() { "" } else { ": " };
+                write!(f, "{separator}{text}")?;
+            }
+            last = text;
+            next = error.source();
+        }
+        Ok(())
+    }
+}

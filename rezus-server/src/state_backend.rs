@@ -1,0 +1,311 @@
+//! The HTTP backend of OpenTofu and Terraform, at `/state/{tenant}` and `/state?ID={tenant}`.
+
+mod body;
+mod download;
+
+use std::str::FromStr as _;
+
+use axum::Router;
+use axum::extract::{ConnectInfo, Path, Request, State};
+use axum::http::{Method, StatusCode, Uri, header};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::any;
+use rezus_core::base::TenantName;
+use rezus_core::declared::LockId;
+use rezus_core::declared::backend::{BackendError, Caller, Refusal, Unlock, Written};
+
+use crate::compose::Plane;
+use crate::error::ApiError;
+use crate::peer::Peer;
+
+pub use body::Intake;
+pub use download::download;
+
+/// The paths, for whoever must know all of them.
+pub const PATHS: [&str; 3] = ["/state", "/state/{tenant}", "/state/{tenant}/lock"];
+
+/// Returns the routes.
+pub fn routes(plane: Plane) -> Router {
+    let [query, path, lock] = PATHS;
+    Router::new()
+        .route(query, any(by_query))
+        .route(path, any(by_path))
+        .route(lock, any(lock_path))
+        .with_state(plane)
+}
+
+/// What a request asks for, whichever way the client spells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operation {
+    Get,
+    Post,
+    Delete,
+    Lock,
+    Unlock,
+}
+
+impl Operation {
+    /// LOCK and UNLOCK are methods of the clients' own (Terraform's HTTP backend, `lock_method`).
+    fn of_state(method: &Method) -> Option<Self> {
+        match method.as_str() {
+            "GET" => Some(Self::Get),
+            "POST" | "PUT" => Some(Self::Post),
+            "DELETE" => Some(Self::Delete),
+            "LOCK" => Some(Self::Lock),
+            "UNLOCK" => Some(Self::Unlock),
+            _ => None,
+        }
+    }
+
+    /// For frameworks that cannot send those methods.
+    fn of_lock(method: &Method) -> Option<Self> {
+        match method.as_str() {
+            "LOCK" | "POST" | "PUT" => Some(Self::Lock),
+            "UNLOCK" | "DELETE" => Some(Self::Unlock),
+            _ => None,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+            Self::Delete => "DELETE",
+            Self::Lock => "LOCK",
+            Self::Unlock => "UNLOCK",
+        }
+    }
+}
+
+async fn by_path(
+    State(plane): State<Plane>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    Path(tenant): Path<String>,
+    request: Request,
+) -> Response {
+    let operation = Operation::of_state(request.method());
+    respond(&plane, peer, operation, Address::Path(tenant), request).await
+}
+
+async fn lock_path(
+    State(plane): State<Plane>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    Path(tenant): Path<String>,
+    request: Request,
+) -> Response {
+    let operation = Operation::of_lock(request.method());
+    respond(&plane, peer, operation, Address::Path(tenant), request).await
+}
+
+async fn by_query(
+    State(plane): State<Plane>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    request: Request,
+) -> Response {
+    let operation = Operation::of_state(request.method());
+    respond(&plane, peer, operation, Address::Query, request).await
+}
+
+/// Where a request names its tenant.
+enum Address {
+    Path(String),
+    Query,
+}
+
+async fn respond(
+    plane: &Plane,
+    peer: Peer,
+    operation: Option<Operation>,
+    address: Address,
+    request: Request,
+) -> Response {
+    let Some(operation) = operation else {
+        let message = format!(
+            "{} is no method of the state backend: use GET, POST, PUT, DELETE, LOCK or UNLOCK",
+            request.method()
+        );
+        let mut response = ApiError::method_not_allowed(message).into_response();
+        let allow = header::HeaderValue::from_static("GET, POST, PUT, DELETE, LOCK, UNLOCK");
+        response.headers_mut().insert(header::ALLOW, allow);
+        return response;
+    };
+    let caller = peer.caller(plane.limits.create_on_write);
+    match handle(plane, &caller, operation, address, request).await {
+        Ok(response) => response,
+        Err(error) => error.into_response(),
+    }
+}
+
+async fn handle(
+    plane: &Plane,
+    caller: &Caller,
+    operation: Operation,
+    address: Address,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let id = id_parameter(request.uri())?;
+    let (tenant, lock_id) = match address {
+        Address::Path(name) => {
+            let tenant =
+                TenantName::from_str(&name).map_err(|error| ApiError::bad_request(error.to_string()))?;
+            (tenant, id)
+        }
+        Address::Query => by_id(plane, id).await?,
+    };
+    let outcome = match operation {
+        Operation::Get => return download_current(plane, &tenant).await,
+        Operation::Post => post(plane, caller, &tenant, lock_id.as_deref(), request).await,
+        Operation::Delete => delete(plane, caller, &tenant).await,
+        Operation::Lock => lock(plane, caller, &tenant, request).await,
+        Operation::Unlock => unlock(plane, caller, &tenant, request).await,
+    };
+    if let Err(Failure::Backend(BackendError::Refused(refusal))) = &outcome {
+        plane.metrics.refused(operation.name(), refusal.status());
+        tracing::warn!(
+            tenant.name = %tenant,
+            operation = operation.name(),
+            code = refusal.status(),
+            caller = caller.name,
+            "refused: {refusal}"
+        );
+    }
+    Ok(outcome.map(|()| StatusCode::OK.into_response())?)
+}
+
+/// Reads the `ID` parameter; of several the last, as it is the client that *sets* it.
+fn id_parameter(uri: &Uri) -> Result<Option<String>, ApiError> {
+    #[derive(serde::Deserialize)]
+    struct Parameters {
+        #[serde(rename = "ID")]
+        id: Option<String>,
+    }
+    let parameters = axum::extract::Query::<Parameters>::try_from_uri(uri)
+        .map_err(|_| ApiError::bad_request("the query cannot be read: expected ID=... at most once"))?;
+    Ok(parameters.0.id.filter(|id| !id.is_empty()))
+}
+
+/// Finds tenant and lock of `/state?ID=...`: the tenant's name, or in its place the ID of a lock.
+async fn by_id(plane: &Plane, id: Option<String>) -> Result<(TenantName, Option<String>), ApiError> {
+    let Some(id) = id else {
+        let message = "name the tenant: /state/TENANT, or /state?ID=TENANT";
+        return Err(ApiError::bad_request(message));
+    };
+    let tenant = plane.backend.resolve(&id).await?;
+    match (tenant, TenantName::from_str(&id)) {
+        (Some(tenant), _) if tenant.as_str() == id => Ok((tenant, None)),
+        (Some(tenant), _) => Ok((tenant, Some(id))),
+        (None, Ok(tenant)) => Ok((tenant, None)),
+        (None, Err(_)) => match LockId::parse(&id) {
+            Ok(id) => Err(Refusal::LockNotHeld { id }.into()),
+            Err(error) => Err(ApiError::bad_request(error.to_string())),
+        },
+    }
+}
+
+/// Why an operation was not done: by the backend's rules, or before it got to them.
+enum Failure {
+    Backend(BackendError),
+    Answer(ApiError),
+}
+
+impl From<BackendError> for Failure {
+    fn from(error: BackendError) -> Self {
+        Self::Backend(error)
+    }
+}
+
+impl From<ApiError> for Failure {
+    fn from(error: ApiError) -> Self {
+        Self::Answer(error)
+    }
+}
+
+impl From<Failure> for ApiError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Backend(error) => error.into(),
+            Failure::Answer(error) => error,
+        }
+    }
+}
+
+async fn download_current(plane: &Plane, tenant: &TenantName) -> Result<Response, ApiError> {
+    match plane.backend.current(tenant).await? {
+        Some(version) => download(plane, tenant, &version).await,
+        None => Err(ApiError::not_found(format!("the tenant {tenant} has no state"))),
+    }
+}
+
+async fn post(
+    plane: &Plane,
+    caller: &Caller,
+    tenant: &TenantName,
+    lock_id: Option<&str>,
+    request: Request,
+) -> Result<(), Failure> {
+    let lock_id =
+        lock_id.map(LockId::parse).transpose().map_err(|error| ApiError::bad_request(error.to_string()))?;
+    let (parts, body) = request.into_parts();
+    let received = match plane.intake.receive(&parts.headers, body).await {
+        Ok(received) => received,
+        Err(body::NotReceived::Refused(refusal)) => {
+            return Ok(plane.backend.refuse(tenant, "POST", caller, refusal).await?);
+        }
+        Err(body::NotReceived::Busy) => {
+            return Err(ApiError::busy("too many states are being written at once: try again").into());
+        }
+    };
+    let ingested = match plane.intake.ingest(received).await? {
+        Ok(ingested) => ingested,
+        Err(refusal) => return Ok(plane.backend.refuse(tenant, "POST", caller, refusal).await?),
+    };
+    let written = plane.backend.post(tenant, lock_id.as_ref(), ingested.state(), caller).await?;
+    if let Written::Version(version) = written {
+        plane.metrics.accepted(version.size_bytes);
+        tracing::info!(
+            tenant.name = %tenant,
+            state.version = version.version.get(),
+            state.serial = version.serial.map(rezus_core::declared::Serial::get),
+            size_bytes = version.size_bytes,
+            forced = version.forced,
+            unlocked = version.unlocked,
+            caller = caller.name,
+            "state written"
+        );
+    }
+    Ok(())
+}
+
+async fn delete(plane: &Plane, caller: &Caller, tenant: &TenantName) -> Result<(), Failure> {
+    plane.backend.delete(tenant, caller).await?;
+    tracing::info!(tenant.name = %tenant, caller = caller.name, "state deleted");
+    Ok(())
+}
+
+async fn lock(plane: &Plane, caller: &Caller, tenant: &TenantName, request: Request) -> Result<(), Failure> {
+    let info = match body::lock_info(request, plane.clock.now()).await {
+        Ok(info) => info,
+        Err(refusal) => return Ok(plane.backend.refuse(tenant, "LOCK", caller, refusal).await?),
+    };
+    plane.backend.lock(tenant, &info, caller).await?;
+    tracing::info!(tenant.name = %tenant, lock.id = %info.id, lock.who = info.who, "lock taken");
+    Ok(())
+}
+
+async fn unlock(
+    plane: &Plane,
+    caller: &Caller,
+    tenant: &TenantName,
+    request: Request,
+) -> Result<(), Failure> {
+    let which = match body::unlock(request, plane.clock.now()).await {
+        Ok(which) => which,
+        Err(refusal) => return Ok(plane.backend.refuse(tenant, "UNLOCK", caller, refusal).await?),
+    };
+    plane.backend.unlock(tenant, &which, caller).await?;
+    match which {
+        Unlock::Id(id) => tracing::info!(tenant.name = %tenant, lock.id = %id, "lock released"),
+        Unlock::Any => tracing::warn!(tenant.name = %tenant, caller = caller.name, "lock broken"),
+    }
+    Ok(())
+}

@@ -1,0 +1,279 @@
+//! The plane's own health: `/healthz`, `/readyz`, `/livez`, `/version`, `/metrics`, request IDs, and the log.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::{Registry, Unit};
+use rezus_core::declared::store::Content;
+use tracing_subscriber::EnvFilter;
+
+use crate::compose::Plane;
+use crate::config::{LogConfig, LogFormat};
+use crate::error::ApiError;
+
+/// The paths, for whoever must know all of them.
+pub const PATHS: [&str; 5] = ["/healthz", "/livez", "/readyz", "/version", "/metrics"];
+
+/// This release.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Returns the routes.
+pub fn routes(plane: Plane) -> Router {
+    let [healthz, livez, readyz, version, metrics] = PATHS;
+    Router::new()
+        .route(healthz, get(ready))
+        .route(livez, get(|| async { "ok" }))
+        .route(readyz, get(ready))
+        .route(version, get(show_version))
+        .route(metrics, get(show_metrics))
+        .with_state(plane)
+}
+
+/// Ready is who can read its store.
+async fn ready(State(plane): State<Plane>) -> Result<&'static str, ApiError> {
+    plane.backend.store().tenants().await?;
+    Ok("ok")
+}
+
+async fn show_version() -> Json<serde_json::Value> {
+    Json(serde_json::json!({ "name": "rezus-server", "version": VERSION }))
+}
+
+async fn show_metrics(State(plane): State<Plane>) -> Result<Response, ApiError> {
+    let tenants = plane.backend.store().tenants().await?;
+    let metrics = &plane.metrics;
+    let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+    metrics.tenants.set(count(tenants.len()));
+    metrics.locks.set(count(tenants.iter().filter(|tenant| tenant.lock.is_some()).count()));
+    metrics.in_flight.set(i64::try_from(plane.intake.in_flight()).unwrap_or(i64::MAX));
+    metrics.state_bytes.clear();
+    metrics.state_version.clear();
+    metrics.state_written.clear();
+    for tenant in tenants {
+        let Some(head) = tenant.head.filter(|head| head.content != Content::Tombstone) else {
+            continue;
+        };
+        let labels = TenantLabels { tenant: tenant.name.to_string() };
+        let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        metrics.state_bytes.get_or_create(&labels).set(signed(head.size_bytes));
+        metrics.state_version.get_or_create(&labels).set(signed(head.version.get()));
+        metrics.state_written.get_or_create(&labels).set(head.written_at.as_millis() / 1_000);
+    }
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &metrics.registry).map_err(ApiError::internal)?;
+    let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    Ok(([(header::CONTENT_TYPE, content_type)], text).into_response())
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    route: String,
+    method: String,
+    code: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RouteLabels {
+    route: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RefusalLabels {
+    operation: String,
+    code: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TenantLabels {
+    tenant: String,
+}
+
+/// The server's own metrics, in the `OpenMetrics` format.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    requests: Family<RequestLabels, Counter>,
+    seconds: Family<RouteLabels, Histogram>,
+    refusals: Family<RefusalLabels, Counter>,
+    writes: Counter,
+    written_bytes: Counter<u64, AtomicU64>,
+    in_flight: Gauge,
+    tenants: Gauge,
+    locks: Gauge,
+    state_bytes: Family<TenantLabels, Gauge>,
+    state_version: Family<TenantLabels, Gauge>,
+    state_written: Family<TenantLabels, Gauge>,
+}
+
+impl Metrics {
+    /// Makes the metrics, all at zero.
+    pub fn new() -> Self {
+        let mut metrics = Self {
+            registry: Registry::with_prefix("rezus"),
+            requests: Family::default(),
+            seconds: Family::new_with_constructor(|| {
+                Histogram::new([
+                    0.000_5, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0,
+                ])
+            }),
+            refusals: Family::default(),
+            writes: Counter::default(),
+            written_bytes: Counter::default(),
+            in_flight: Gauge::default(),
+            tenants: Gauge::default(),
+            locks: Gauge::default(),
+            state_bytes: Family::default(),
+            state_version: Family::default(),
+            state_written: Family::default(),
+        };
+        let registry = &mut metrics.registry;
+        registry.register("build", "This release", Info::new(vec![("version", VERSION)]));
+        registry.register("http_requests", "Requests answered", metrics.requests.clone());
+        registry.register_with_unit(
+            "http_request_duration",
+            "Time until the head of the answer",
+            Unit::Seconds,
+            metrics.seconds.clone(),
+        );
+        registry.register(
+            "state_refusals",
+            "Requests of the state backend that were refused",
+            metrics.refusals.clone(),
+        );
+        registry.register("state_writes", "Versions accepted", metrics.writes.clone());
+        registry.register_with_unit(
+            "state_written",
+            "Bytes of the versions accepted",
+            Unit::Bytes,
+            metrics.written_bytes.clone(),
+        );
+        registry.register_with_unit(
+            "state_bodies_in_flight",
+            "Bytes of states that are being received or written",
+            Unit::Bytes,
+            metrics.in_flight.clone(),
+        );
+        registry.register("tenants", "Tenants", metrics.tenants.clone());
+        registry.register("locks_held", "Tenants whose state is locked", metrics.locks.clone());
+        registry.register_with_unit(
+            "state_size",
+            "Size of each tenant's current state",
+            Unit::Bytes,
+            metrics.state_bytes.clone(),
+        );
+        registry.register(
+            "state_version",
+            "Number of each tenant's current version",
+            metrics.state_version.clone(),
+        );
+        registry.register_with_unit(
+            "state_written_at",
+            "When each tenant's current version was written, since 1970",
+            Unit::Seconds,
+            metrics.state_written.clone(),
+        );
+        metrics
+    }
+
+    /// Counts a refusal of the state backend.
+    pub fn refused(&self, operation: &str, code: u16) {
+        self.refusals.get_or_create(&RefusalLabels { operation: operation.to_owned(), code }).inc();
+    }
+
+    /// Counts an accepted version.
+    pub fn accepted(&self, bytes: u64) {
+        self.writes.inc();
+        self.written_bytes.inc_by(bytes);
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Puts every request under a span with an ID, counts it and times it.
+pub fn observed(routes: Router, metrics: Arc<Metrics>) -> Router {
+    routes.layer(middleware::from_fn_with_state(metrics, observe))
+}
+
+async fn observe(State(metrics): State<Arc<Metrics>>, request: Request, next: Next) -> Response {
+    use tracing::Instrument as _;
+
+    let id = request_id(&request);
+    let method = request.method().as_str().to_owned();
+    let route = request.extensions().get::<MatchedPath>().map_or("unknown", MatchedPath::as_str).to_owned();
+    // The path and query may hold what is no one's business; the route does not.
+    let span = tracing::info_span!("request", request.id = id, http.method = method, http.route = route);
+    let started = tokio::time::Instant::now();
+    let mut response = next.run(request).instrument(span.clone()).await;
+    let took = started.elapsed();
+    let code = response.status().as_u16();
+    metrics
+        .requests
+        .get_or_create(&RequestLabels { route: route.clone(), method: known_method(method), code })
+        .inc();
+    metrics.seconds.get_or_create(&RouteLabels { route }).observe(took.as_secs_f64());
+    span.in_scope(|| tracing::debug!(code, duration_ms = millis(took), "answered"));
+    if let Ok(id) = HeaderValue::try_from(id) {
+        response.headers_mut().insert(REQUEST_ID, id);
+    }
+    response
+}
+
+/// Takes the client's request ID if it is harmless in a log, or makes one.
+fn request_id(request: &Request) -> String {
+    let given = request.headers().get(REQUEST_ID).and_then(|value| value.to_str().ok());
+    let is_harmless = |id: &&str| {
+        (1..=64).contains(&id.len())
+            && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+    };
+    given.filter(is_harmless).map_or_else(|| uuid::Uuid::new_v4().to_string(), ToOwned::to_owned)
+}
+
+/// A client may send any method: only those that mean something become labels.
+fn known_method(method: String) -> String {
+    match method.as_str() {
+        "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "LOCK" | "UNLOCK" | "OPTIONS" => method,
+        _ => "other".to_owned(),
+    }
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Starts the log, on standard error.
+///
+/// # Errors
+///
+/// The directive that cannot be read.
+pub fn start_log(config: &LogConfig) -> Result<(), tracing_subscriber::filter::ParseError> {
+    let filter = EnvFilter::builder().parse(&config.level)?;
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A second start in one process keeps the first: only tests do that.
+    let started = match config.format {
+        LogFormat::Text => builder.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).try_init(),
+        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+    };
+    if started.is_err() {
+        tracing::debug!("the log was started already");
+    }
+    Ok(())
+}
