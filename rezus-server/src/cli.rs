@@ -237,7 +237,7 @@ async fn run_server(
     }
     let running = Running::start(&config).await?;
     running.announce()?;
-    running.until_signal().await?;
+    running.until_signal().await;
     Ok(())
 }
 

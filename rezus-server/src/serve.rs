@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use axum::Router;
 use tokio::net::{TcpListener, UnixListener};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -58,6 +59,8 @@ pub struct Running {
     stop: watch::Sender<bool>,
     listeners: JoinSet<io::Result<()>>,
     grace: Duration,
+    terminate: Signal,
+    interrupt: Signal,
     #[expect(dead_code, reason = "held while the server runs")]
     lock: crate::data_dir::DataDirLock,
 }
@@ -69,6 +72,9 @@ impl Running {
     ///
     /// [`ServeError`].
     pub async fn start(config: &Config) -> Result<Self, ServeError> {
+        // Before anybody can know that the server is there: a signal would end the process on the spot otherwise.
+        let terminate = signal(SignalKind::terminate()).map_err(ServeError::Signal)?;
+        let interrupt = signal(SignalKind::interrupt()).map_err(ServeError::Signal)?;
         let data_dir = DataDir::new(&config.server.data_dir);
         data_dir.create()?;
         let Composed { plane, lock } = compose::compose(config, &data_dir)?;
@@ -100,7 +106,16 @@ impl Running {
             }
             Ok(())
         });
-        Ok(Self { plane, url, stop, listeners, grace: config.server.shutdown_grace.0, lock })
+        Ok(Self {
+            plane,
+            url,
+            stop,
+            listeners,
+            grace: config.server.shutdown_grace.0,
+            terminate,
+            interrupt,
+            lock,
+        })
     }
 
     /// The plain listener's URL.
@@ -121,21 +136,12 @@ impl Running {
     }
 
     /// Serves until the process is told to end, then lets requests under way finish, for as long as the grace lasts.
-    ///
-    /// # Errors
-    ///
-    /// [`ServeError::Signal`].
-    pub async fn until_signal(self) -> Result<(), ServeError> {
-        use tokio::signal::unix::{SignalKind, signal};
-
-        let mut terminate = signal(SignalKind::terminate()).map_err(ServeError::Signal)?;
-        let mut interrupt = signal(SignalKind::interrupt()).map_err(ServeError::Signal)?;
+    pub async fn until_signal(mut self) {
         tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
         }
         self.end().await;
-        Ok(())
     }
 
     /// Ends the server: no new connections, requests under way get the grace.

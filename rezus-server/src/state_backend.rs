@@ -94,7 +94,7 @@ async fn lock_path(
     request: Request,
 ) -> Response {
     let operation = Operation::of_lock(request.method());
-    respond(&plane, peer, operation, Address::Path(tenant), request).await
+    respond(&plane, peer, operation, Address::Lock(tenant), request).await
 }
 
 async fn by_query(
@@ -109,6 +109,7 @@ async fn by_query(
 /// Where a request names its tenant.
 enum Address {
     Path(String),
+    Lock(String),
     Query,
 }
 
@@ -120,13 +121,13 @@ async fn respond(
     request: Request,
 ) -> Response {
     let Some(operation) = operation else {
-        let message = format!(
-            "{} is no method of the state backend: use GET, POST, PUT, DELETE, LOCK or UNLOCK",
-            request.method()
-        );
+        let allowed = match address {
+            Address::Lock(_) => "LOCK, UNLOCK, POST, PUT, DELETE",
+            Address::Path(_) | Address::Query => "GET, POST, PUT, DELETE, LOCK, UNLOCK",
+        };
+        let message = format!("{} is no method of this path: use {allowed}", request.method());
         let mut response = ApiError::method_not_allowed(message).into_response();
-        let allow = header::HeaderValue::from_static("GET, POST, PUT, DELETE, LOCK, UNLOCK");
-        response.headers_mut().insert(header::ALLOW, allow);
+        response.headers_mut().insert(header::ALLOW, header::HeaderValue::from_static(allowed));
         return response;
     };
     let caller = peer.caller(plane.limits.create_on_write);
@@ -145,12 +146,12 @@ async fn handle(
 ) -> Result<Response, ApiError> {
     let id = id_parameter(request.uri())?;
     let (tenant, lock_id) = match address {
-        Address::Path(name) => {
+        Address::Path(name) | Address::Lock(name) => {
             let tenant =
                 TenantName::from_str(&name).map_err(|error| ApiError::bad_request(error.to_string()))?;
             (tenant, id)
         }
-        Address::Query => by_id(plane, id).await?,
+        Address::Query => by_id(plane, operation, id).await?,
     };
     let outcome = match operation {
         Operation::Get => return download_current(plane, &tenant).await,
@@ -185,7 +186,11 @@ fn id_parameter(uri: &Uri) -> Result<Option<String>, ApiError> {
 }
 
 /// Finds tenant and lock of `/state?ID=...`: the tenant's name, or in its place the ID of a lock.
-async fn by_id(plane: &Plane, id: Option<String>) -> Result<(TenantName, Option<String>), ApiError> {
+async fn by_id(
+    plane: &Plane,
+    operation: Operation,
+    id: Option<String>,
+) -> Result<(TenantName, Option<String>), ApiError> {
     let Some(id) = id else {
         let message = "name the tenant: /state/TENANT, or /state?ID=TENANT";
         return Err(ApiError::bad_request(message));
@@ -195,9 +200,10 @@ async fn by_id(plane: &Plane, id: Option<String>) -> Result<(TenantName, Option<
         (Some(tenant), _) if tenant.as_str() == id => Ok((tenant, None)),
         (Some(tenant), _) => Ok((tenant, Some(id))),
         (None, Ok(tenant)) => Ok((tenant, None)),
-        (None, Err(_)) => match LockId::parse(&id) {
-            Ok(id) => Err(Refusal::LockNotHeld { id }.into()),
-            Err(error) => Err(ApiError::bad_request(error.to_string())),
+        (None, Err(no_name)) => match (operation, LockId::parse(&id)) {
+            (Operation::Post, Ok(id)) => Err(Refusal::LockNotHeld { id }.into()),
+            (Operation::Get, Ok(_)) => Err(ApiError::not_found("no lock with this ID is known")),
+            _ => Err(ApiError::bad_request(no_name.to_string())),
         },
     }
 }
@@ -283,7 +289,7 @@ async fn delete(plane: &Plane, caller: &Caller, tenant: &TenantName) -> Result<(
 }
 
 async fn lock(plane: &Plane, caller: &Caller, tenant: &TenantName, request: Request) -> Result<(), Failure> {
-    let info = match body::lock_info(request, plane.clock.now()).await {
+    let info = match body::lock_info(request, plane.limits.idle.0, plane.clock.now()).await {
         Ok(info) => info,
         Err(refusal) => return Ok(plane.backend.refuse(tenant, "LOCK", caller, refusal).await?),
     };
@@ -298,7 +304,7 @@ async fn unlock(
     tenant: &TenantName,
     request: Request,
 ) -> Result<(), Failure> {
-    let which = match body::unlock(request, plane.clock.now()).await {
+    let which = match body::unlock(request, plane.limits.idle.0, plane.clock.now()).await {
         Ok(which) => which,
         Err(refusal) => return Ok(plane.backend.refuse(tenant, "UNLOCK", caller, refusal).await?),
     };

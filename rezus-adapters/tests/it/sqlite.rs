@@ -46,7 +46,7 @@ impl IndexStoreFixture for Fixture {
 impl IndexCommitFixture for Fixture {
     async fn open(&self) -> (Arc<dyn StateStore>, Arc<dyn IndexStore>) {
         let store = Arc::new(self.store());
-        (Arc::clone(&store) as Arc<dyn StateStore>, store)
+        (Arc::<SqliteStore>::clone(&store), store)
     }
 }
 

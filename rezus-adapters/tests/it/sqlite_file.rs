@@ -111,7 +111,8 @@ async fn space_of_removed_versions_goes_back_to_the_file_system() {
     for serial in 1..=6 {
         let mut body = state(3, serial);
         // Half a megabyte that does not compress.
-        let noise: String = random_bytes(250_000, serial).iter().map(|byte| format!("{byte:02x}")).collect();
+        let digit = |byte: &u8| char::from_digit(u32::from(byte & 15), 16).unwrap();
+        let noise: String = random_bytes(500_000, serial).iter().map(digit).collect();
         body.pop();
         body.extend_from_slice(format!(",\"noise\":\"{noise}\"}}").as_bytes());
         plane.post(&prod, body).await;

@@ -108,7 +108,7 @@ impl StateBackend {
         caller: &Caller,
     ) -> Result<(), BackendError> {
         if let Ok(name) = TenantName::parse(info.id.as_str())
-            && self.store.tenant(&name).await?.is_some()
+            && (name == *tenant || self.store.tenant(&name).await?.is_some())
         {
             return Err(Refusal::LockIdIsName { id: info.id.clone() }.into());
         }

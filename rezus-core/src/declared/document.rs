@@ -248,10 +248,12 @@ impl Top {
     }
 
     fn require_version_4(&self, text: &str) -> Result<(), DocumentError> {
+        // A lock info has a `Version` too: that of the client.
+        let is_lock_info = self.lock_id.is_some() && self.lock_operation.is_some();
         let Some((kind, span)) = &self.version else {
             return Err(if self.format_version.is_some() {
                 DocumentError::ShownPlan
-            } else if self.lock_id.is_some() && self.lock_operation.is_some() {
+            } else if is_lock_info {
                 DocumentError::LockInfo
             } else {
                 DocumentError::NoVersion
@@ -262,6 +264,7 @@ impl Top {
         let writer = self.writer(text).ok().flatten();
         match number {
             Some(4) => Ok(()),
+            None | Some(0) if is_lock_info => Err(DocumentError::LockInfo),
             None | Some(0) => Err(DocumentError::StrangeVersion),
             Some(3) if self.backend.is_some() => Err(DocumentError::BackendCache),
             Some(version @ 1..=3) => Err(DocumentError::LegacyVersion { version, writer }),

@@ -3,5 +3,6 @@
 #![cfg(feature = "declared")]
 #![expect(clippy::unwrap_used, reason = "what fails here fails a test")]
 
+mod backend;
 mod cursor;
 mod fixtures;

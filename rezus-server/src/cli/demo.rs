@@ -78,7 +78,7 @@ impl Demo {
         ))?;
         running.announce()?;
         say("stop with Ctrl-C")?;
-        running.until_signal().await?;
+        running.until_signal().await;
         Ok(())
     }
 

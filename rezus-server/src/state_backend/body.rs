@@ -19,7 +19,7 @@ use crate::config::StateConfig;
 use crate::error::ApiError;
 
 /// A lock info is a few hundred bytes.
-const LOCK_INFO_LIMIT: usize = 64 << 10;
+const LOCK_INFO_LIMIT: u64 = 64 << 10;
 
 /// The budget is counted in pieces of this many bytes.
 const PIECE: u64 = 1 << 10;
@@ -38,7 +38,7 @@ pub struct Intake {
 
 /// A body that is in memory, and its place in the budget.
 #[derive(Debug)]
-pub struct Received {
+pub(super) struct Received {
     body: Bytes,
     content_md5: Option<[u8; 16]>,
     place: OwnedSemaphorePermit,
@@ -46,7 +46,7 @@ pub struct Received {
 
 /// A state ready to be written, and its place in the budget, given back when this is dropped.
 #[derive(Debug)]
-pub struct Admitted {
+pub(super) struct Admitted {
     state: Ingested,
     #[expect(dead_code, reason = "held until the state is written")]
     place: OwnedSemaphorePermit,
@@ -54,7 +54,7 @@ pub struct Admitted {
 
 /// Why a body is not in memory.
 #[derive(Debug)]
-pub enum NotReceived {
+pub(super) enum NotReceived {
     /// It cannot be accepted.
     Refused(Refusal),
     /// The budget did not come free in time.
@@ -63,7 +63,7 @@ pub enum NotReceived {
 
 impl Admitted {
     /// Returns the state.
-    pub fn state(&self) -> &Ingested {
+    pub(super) fn state(&self) -> &Ingested {
         &self.state
     }
 }
@@ -96,7 +96,7 @@ impl Intake {
     /// # Errors
     ///
     /// [`NotReceived`].
-    pub async fn receive(&self, headers: &HeaderMap, body: Body) -> Result<Received, NotReceived> {
+    pub(super) async fn receive(&self, headers: &HeaderMap, body: Body) -> Result<Received, NotReceived> {
         let content_md5 = content_md5(headers).map_err(NotReceived::Refused)?;
         let announced = content_length(headers);
         if announced.is_some_and(|length| length > self.max_body) {
@@ -110,29 +110,8 @@ impl Intake {
         let Ok(Ok(place)) = tokio::time::timeout(self.wait, place).await else {
             return Err(NotReceived::Busy);
         };
-        let body = self.collect(announced, body).await.map_err(NotReceived::Refused)?;
+        let body = collect(announced, body, self.max_body, self.idle).await.map_err(NotReceived::Refused)?;
         Ok(Received { body, content_md5, place })
-    }
-
-    async fn collect(&self, announced: Option<u64>, mut body: Body) -> Result<Bytes, Refusal> {
-        let capacity = announced.and_then(|length| usize::try_from(length).ok()).unwrap_or(64 << 10);
-        let mut bytes = BytesMut::with_capacity(capacity);
-        let length = |bytes: &BytesMut| u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        loop {
-            match tokio::time::timeout(self.idle, body.frame()).await {
-                Ok(Some(Ok(frame))) => bytes.extend_from_slice(frame.data_ref().unwrap_or(&Bytes::new())),
-                Ok(None) => return Ok(bytes.freeze()),
-                Ok(Some(Err(_))) | Err(_) => {
-                    let got = length(&bytes);
-                    return Err(Refusal::Incomplete { got, expected: announced.unwrap_or(got) });
-                }
-            }
-            if length(&bytes) > self.max_body {
-                drop(bytes);
-                discard(body, self.idle).await;
-                return Err(Refusal::TooLarge { limit: self.max_body });
-            }
-        }
     }
 
     /// Checks and indexes a body, on a thread that may block and on as many at a time as there are cores.
@@ -140,7 +119,7 @@ impl Intake {
     /// # Errors
     ///
     /// [`ApiError`] if there is no such thread any more: the server is ending.
-    pub async fn ingest(&self, received: Received) -> Result<Result<Admitted, Refusal>, ApiError> {
+    pub(super) async fn ingest(&self, received: Received) -> Result<Result<Admitted, Refusal>, ApiError> {
         let core = Arc::clone(&self.cores).acquire_owned().await.map_err(ApiError::internal)?;
         let Received { body, content_md5, place } = received;
         let ingested = tokio::task::spawn_blocking(move || {
@@ -150,6 +129,33 @@ impl Intake {
         });
         let ingested = ingested.await.map_err(ApiError::internal)?;
         Ok(ingested.map(|state| Admitted { state, place }))
+    }
+}
+
+/// Reads a body that is no longer than `limit` and never pauses for longer than `idle`.
+async fn collect(
+    announced: Option<u64>,
+    mut body: Body,
+    limit: u64,
+    idle: Duration,
+) -> Result<Bytes, Refusal> {
+    let capacity = announced.unwrap_or(64 << 10).min(limit);
+    let mut bytes = BytesMut::with_capacity(usize::try_from(capacity).unwrap_or(0));
+    let length = |bytes: &BytesMut| u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+    loop {
+        match tokio::time::timeout(idle, body.frame()).await {
+            Ok(Some(Ok(frame))) => bytes.extend_from_slice(frame.data_ref().unwrap_or(&Bytes::new())),
+            Ok(None) => return Ok(bytes.freeze()),
+            Ok(Some(Err(_))) | Err(_) => {
+                let got = length(&bytes);
+                return Err(Refusal::Incomplete { got, expected: announced.unwrap_or(got) });
+            }
+        }
+        if length(&bytes) > limit {
+            drop(bytes);
+            discard(body, idle).await;
+            return Err(Refusal::TooLarge { limit });
+        }
     }
 }
 
@@ -171,12 +177,14 @@ fn content_md5(headers: &HeaderMap) -> Result<Option<[u8; 16]>, Refusal> {
     digest.try_into().map(Some).map_err(|_| Refusal::BadDigest)
 }
 
-async fn small_body(request: Request) -> Result<Bytes, Refusal> {
+async fn small_body(request: Request, idle: Duration) -> Result<Bytes, Refusal> {
     let (parts, body) = request.into_parts();
     let expected = content_md5(&parts.headers)?;
-    let body = axum::body::to_bytes(body, LOCK_INFO_LIMIT)
-        .await
-        .map_err(|_| Refusal::LockInfo(LockError::NotLockInfo))?;
+    let announced = content_length(&parts.headers);
+    let body = collect(announced, body, LOCK_INFO_LIMIT, idle).await.map_err(|refusal| match refusal {
+        Refusal::TooLarge { .. } => Refusal::LockInfo(LockError::NotLockInfo),
+        other => other,
+    })?;
     if expected.is_some_and(|expected| Fingerprint::of(&body).md5 != expected) {
         return Err(Refusal::DigestMismatch);
     }
@@ -188,8 +196,8 @@ async fn small_body(request: Request) -> Result<Bytes, Refusal> {
 /// # Errors
 ///
 /// [`Refusal`] if it is no lock info.
-pub(super) async fn lock_info(request: Request, now: Timestamp) -> Result<LockInfo, Refusal> {
-    let body = small_body(request).await?;
+pub(super) async fn lock_info(request: Request, idle: Duration, now: Timestamp) -> Result<LockInfo, Refusal> {
+    let body = small_body(request, idle).await?;
     LockInfo::from_json(&body, now).map_err(Refusal::LockInfo)
 }
 
@@ -198,8 +206,8 @@ pub(super) async fn lock_info(request: Request, now: Timestamp) -> Result<LockIn
 /// # Errors
 ///
 /// [`Refusal`] if it is neither.
-pub(super) async fn unlock(request: Request, now: Timestamp) -> Result<Unlock, Refusal> {
-    let body = small_body(request).await?;
+pub(super) async fn unlock(request: Request, idle: Duration, now: Timestamp) -> Result<Unlock, Refusal> {
+    let body = small_body(request, idle).await?;
     if body.is_empty() {
         return Ok(Unlock::Any);
     }

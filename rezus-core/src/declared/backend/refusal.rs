@@ -2,7 +2,7 @@
 
 use crate::base::TenantName;
 use crate::declared::document::DocumentError;
-use crate::declared::store::StoreError;
+use crate::declared::store::{ReleasedLock, StoreError};
 use crate::declared::{Lineage, LockError, LockId, LockInfo, Serial, VersionNumber};
 
 /// Why a request was refused. Nothing changed; no text repeats what was sent but names, serials and lineages.
@@ -33,10 +33,10 @@ pub enum Refusal {
         holder: Box<LockInfo>,
     },
     /// The write names a lock that was let go since.
-    #[error("lock no longer held: {} was released or broken before this write", .info.id)]
+    #[error("lock no longer held: {} was {} at {}, before this write", .released.info.id, how(.released), .released.released_at)]
     LockNoLongerHeld {
         /// The lock as it was.
-        info: Box<LockInfo>,
+        released: Box<ReleasedLock>,
     },
     /// The write names a lock that nobody holds or is known to have held.
     #[error("lock not held: {id} is no lock of this tenant")]
@@ -179,6 +179,10 @@ pub enum Refusal {
     },
 }
 
+fn how(released: &ReleasedLock) -> &'static str {
+    if released.broken { "broken by somebody else" } else { "released" }
+}
+
 fn or_unknown(text: &str) -> &str {
     if text.is_empty() { "somebody" } else { text }
 }
@@ -224,7 +228,7 @@ impl Refusal {
         match self {
             Self::Locked { holder } | Self::MayNotBreakLocks { holder } => Some(holder),
             Self::NotTheHolder { holder, .. } => holder.as_deref(),
-            Self::LockNoLongerHeld { info } => Some(info),
+            Self::LockNoLongerHeld { released } => Some(&released.info),
             _ => None,
         }
     }

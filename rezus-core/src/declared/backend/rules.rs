@@ -168,22 +168,11 @@ pub(super) fn post(
         })
         .map(|head| head.version);
     let head = VersionMeta {
-        version: next_version(&record),
-        serial: candidate.serial,
-        lineage: candidate.lineage.clone(),
-        writer: candidate.writer.clone(),
-        fingerprint: candidate.fingerprint,
-        size_bytes: candidate.size_bytes,
-        content: candidate.content,
-        written_at: now,
-        written_by: caller.name.clone(),
         lock_id: lock_info.as_ref().map(|info| info.id.clone()),
         unlocked: lock_info.is_none(),
         lock_operation: lock_info.map(|info| info.operation),
         forced,
-        intermediate: false,
-        pinned: false,
-        rollback_of: None,
+        ..next_head(&record, candidate, caller, now)
     };
     accept(&mut record, head);
     Ok(Some(Next::version(record, mark_intermediate)))
@@ -208,7 +197,7 @@ fn lock_of_write<'a>(
 pub(super) fn lock_gone(id: &LockId, trace: Option<&LockTrace>) -> Refusal {
     match trace {
         Some(LockTrace::Released(_, released)) => {
-            Refusal::LockNoLongerHeld { info: Box::new(released.info.clone()) }
+            Refusal::LockNoLongerHeld { released: Box::new(released.clone()) }
         }
         Some(LockTrace::Held(_)) | None => Refusal::LockNotHeld { id: id.clone() },
     }
@@ -245,24 +234,15 @@ pub(super) fn delete(
     if record.head.as_ref().is_none_or(|head| head.content == Content::Tombstone) {
         return Ok(None);
     }
-    let head = VersionMeta {
-        version: next_version(&record),
+    let nothing = Candidate {
         serial: None,
         lineage: None,
         writer: None,
         fingerprint: Fingerprint::of(b""),
         size_bytes: 0,
         content: Content::Tombstone,
-        written_at: now,
-        written_by: caller.name.clone(),
-        lock_id: None,
-        lock_operation: None,
-        forced: false,
-        unlocked: true,
-        intermediate: false,
-        pinned: false,
-        rollback_of: None,
     };
+    let head = VersionMeta { unlocked: true, ..next_head(&record, &nothing, caller, now) };
     accept(&mut record, head);
     Ok(Some(Next::version(record, None)))
 }
@@ -304,7 +284,18 @@ pub(super) fn rollback(
     now: Timestamp,
 ) -> Next {
     let head = VersionMeta {
-        version: next_version(&record),
+        lock_operation: Some("rollback".to_owned()),
+        rollback_of: Some(version),
+        ..next_head(&record, candidate, caller, now)
+    };
+    accept(&mut record, head);
+    Next::version(record, None)
+}
+
+/// The version that a state would become, with nothing said yet of how it came.
+fn next_head(record: &TenantRecord, candidate: &Candidate, caller: &Caller, now: Timestamp) -> VersionMeta {
+    VersionMeta {
+        version: record.head.as_ref().map_or(VersionNumber::FIRST, |head| head.version.next()),
         serial: candidate.serial,
         lineage: candidate.lineage.clone(),
         writer: candidate.writer.clone(),
@@ -314,19 +305,13 @@ pub(super) fn rollback(
         written_at: now,
         written_by: caller.name.clone(),
         lock_id: None,
-        lock_operation: Some("rollback".to_owned()),
+        lock_operation: None,
         forced: false,
         unlocked: false,
         intermediate: false,
         pinned: false,
-        rollback_of: Some(version),
-    };
-    accept(&mut record, head);
-    Next::version(record, None)
-}
-
-fn next_version(record: &TenantRecord) -> VersionNumber {
-    record.head.as_ref().map_or(VersionNumber::FIRST, |head| head.version.next())
+        rollback_of: None,
+    }
 }
 
 fn accept(record: &mut TenantRecord, head: VersionMeta) {

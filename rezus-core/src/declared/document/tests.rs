@@ -1,3 +1,5 @@
+//! What a body is, and why it is refused.
+
 use super::*;
 use crate::declared::index::{InstanceKey, Mode};
 
@@ -157,6 +159,7 @@ fn each_kind_of_document_is_called_by_its_name() {
         (r#"{"version":null}"#, E::NoVersion),
         (r#"{"format_version":"1.0","values":{}}"#, E::ShownPlan),
         (r#"{"ID":"x","Operation":"OperationTypeApply"}"#, E::LockInfo),
+        (r#"{"ID":"x","Operation":"OperationTypeApply","Version":"1.12.6"}"#, E::LockInfo),
         (r#"{"version":3,"backend":{"type":"http","config":{"password":"secret"}}}"#, E::BackendCache),
         ("[]", E::NotAState),
         ("{}", E::NoVersion),

@@ -1,3 +1,5 @@
+//! The cursor against every shape of JSON.
+
 use super::*;
 
 fn accepts(text: &str) -> bool {

@@ -1,3 +1,5 @@
+//! What is hidden, and where.
+
 use crate::declared::document::{Document, DocumentError, read, read_with};
 use crate::declared::secrets::{RuleStep, SecretKind, SecretRule};
 

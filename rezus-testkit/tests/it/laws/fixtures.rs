@@ -17,7 +17,7 @@ fn a_fixture_is_accepted_or_refused_as_expected() {
         match state.expect.accept() {
             Accept::Project => assert!(matches!(outcome, Ok(Document::Plain(_))), "{name}: {outcome:?}"),
             Accept::StoreOnly => {
-                assert!(matches!(outcome, Ok(Document::Encrypted(_))), "{name}: {outcome:?}")
+                assert!(matches!(outcome, Ok(Document::Encrypted(_))), "{name}: {outcome:?}");
             }
             Accept::NoState => assert_eq!(outcome, Err(DocumentError::Empty), "{name}"),
             Accept::Refuse => {

@@ -1,0 +1,382 @@
+//! No secret of a state is in anything that rezus shows of it: every route, every command, the log, the metrics, and what
+//! is stored beside the states themselves. A route or command without a case here fails the test.
+
+use std::collections::BTreeSet;
+use std::process::Stdio;
+
+use rezus_core::declared::backend::ingest;
+use rezus_core::declared::reader::StateReader;
+use rezus_server::{api, cli, state_backend, telemetry};
+use rezus_testkit::canary::Canary;
+use rezus_testkit::fixture;
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+use crate::lock::{APPLY, PUSH, id, info};
+use crate::server::{PROGRAM, Server, Settings};
+
+const TENANT: &str = "canary";
+const ADDRESS: &str = "terraform_data.one";
+
+/// Secrets with characters that every encoding treats in its own way.
+const SECRETS: [&str; 4] = [
+    "canary-plain-7f3a9c2e51",
+    "canary \"quoted\" \\ back\nline & <tag> \u{e9}",
+    "canary+slash/equals==percent%41",
+    "-----BEGIN CANARY KEY-----\nTUlJRXZRSUJBREFOQmdrcWhraUc5dzBCQVFFRkFBU0M=\n-----END CANARY KEY-----\n",
+];
+
+fn canary() -> Canary {
+    Canary::new(SECRETS)
+}
+
+/// A state whose secrets are marked in one place, and stand in others: in a longer text, in Base64, in an output.
+fn state(serial: u64, note: &str) -> String {
+    use base64::Engine as _;
+    let encoded = base64::engine::general_purpose::STANDARD.encode(format!("user:{}", SECRETS[0]));
+    let input = json!({ "token": SECRETS[0], "note": SECRETS[1], "url": SECRETS[2], "key": SECRETS[3], "open": note });
+    let path =
+        |name: &str| json!([{"type": "get_attr", "value": "input"}, {"type": "get_attr", "value": name}]);
+    let object = |marks: Value| {
+        json!({
+            "schema_version": 0,
+            "attributes": {
+                "id": "0c2a3f6e",
+                "input": { "value": input, "type": ["object", {}] },
+                "output": { "value": input, "type": ["object", {}] },
+                "copy": format!("exec --token={} --verbose", SECRETS[0]),
+                "header": format!("Basic {encoded}"),
+                "triggers_replace": null,
+            },
+            "sensitive_attributes": marks,
+            "private": "Y2FuYXJ5LXBsYWluLTdmM2E5YzJlNTE=",
+        })
+    };
+    json!({
+        "version": 4,
+        "terraform_version": "1.12.6",
+        "serial": serial,
+        "lineage": "6f1ed002-ab5c-4a1e-8f1b-8f1d2c3b4a59",
+        "outputs": { "token": { "value": SECRETS[0], "type": "string", "sensitive": true } },
+        "resources": [
+            {
+                "mode": "managed", "type": "terraform_data", "name": "one",
+                "provider": "provider[\"terraform.io/builtin/terraform\"]",
+                "instances": [object(json!([path("token"), path("note"), path("url"), path("key")]))],
+            },
+            {
+                "mode": "managed", "type": "terraform_data", "name": "unmarked",
+                "provider": "provider[\"terraform.io/builtin/terraform\"]",
+                "instances": [object(json!([]))],
+            },
+        ],
+        "check_results": [{
+            "object_kind": "resource", "config_addr": ADDRESS, "status": "fail",
+            "objects": [{ "object_addr": ADDRESS, "status": "fail", "failure_messages": [SECRETS[0]] }],
+        }],
+    })
+    .to_string()
+}
+
+/// A server with two versions of such a state, a held lock and refusals, its log as talkative as it gets.
+async fn server() -> Server {
+    let variables = vec![("REZUS_LOG__LEVEL", "trace".to_owned())];
+    let server = Server::start_with(Settings { variables, ..Settings::default() }).await;
+    let path = format!("/state/{TENANT}");
+    server.send("POST", &path, state(1, "first")).await.expect(200, "the first state");
+    server.send("POST", &path, state(2, "second")).await.expect(200, "the second state");
+    server
+}
+
+fn check(bytes: &[u8], what: &str) {
+    let leaks = canary().leaks(bytes);
+    assert!(leaks.is_empty(), "{what}: {leaks:?}");
+}
+
+/// Requests to each route by method: target and body.
+#[expect(clippy::match_same_arms, reason = "a row for each kind of route")]
+fn cases(method: &str, route: &str) -> Option<Vec<(String, String)>> {
+    let target = route.replace("{tenant}", TENANT).replace("{version}", "1");
+    let plain = || Some(vec![(target.clone(), String::new())]);
+    // Bodies that are refused each in a way of its own, all of them full of secrets.
+    let refused_states = || {
+        let whole = state(9, "refused");
+        let mut bodies = vec![
+            whole[..whole.len() / 2].to_owned(),
+            format!("{whole}}}"),
+            whole.replace("\"version\":4", "\"version\":3"),
+            whole.replace("\"version\":4", "\"version\":5"),
+            whole.replace("\"serial\":9", "\"serial\":1"),
+            whole.replace("6f1ed002", "00000000"),
+            whole.replace("\"managed\"", &json!(SECRETS[1]).to_string()),
+            whole.replace("\"schema_version\":0", &format!("\"schema_version\":{}", json!(SECRETS[2]))),
+            whole.replace("\"get_attr\"", &json!(SECRETS[0]).to_string()),
+            whole.replace("\"serial\":9", &format!("\"serial\":{}", json!(SECRETS[0]))),
+            whole.replace(
+                "\"terraform_version\":\"1.12.6\"",
+                &format!("\"terraform_version\":{}", json!(SECRETS[0])),
+            ),
+            json!({ "format_version": "1.0", "values": SECRETS }).to_string(),
+            json!({ "ID": "x", "Operation": "apply", "secret": SECRETS }).to_string(),
+            json!({ "version": 3, "backend": { "config": { "password": SECRETS[0] } } }).to_string(),
+            json!(SECRETS).to_string(),
+            SECRETS.concat(),
+        ];
+        bodies.push(whole);
+        bodies
+    };
+    let each = |target: String, bodies: Vec<String>| {
+        Some(bodies.into_iter().map(|body| (target.clone(), body)).collect())
+    };
+    match (method, route) {
+        ("GET", "/healthz" | "/livez" | "/readyz" | "/version" | "/metrics") => plain(),
+        ("GET", "/rezus/v1/server" | "/rezus/v1/locks" | "/rezus/v1/tenants") => plain(),
+        ("GET", "/rezus/v1/tenants/{tenant}" | "/rezus/v1/tenants/{tenant}/locks") => plain(),
+        ("GET", "/rezus/v1/tenants/{tenant}/refusals" | "/rezus/v1/tenants/{tenant}/versions") => plain(),
+        ("GET", "/rezus/v1/tenants/{tenant}/versions/{version}") => plain(),
+        ("GET", "/rezus/v1/tenants/{tenant}/diff") => {
+            Some(vec![(format!("{target}?from=1&to=2"), String::new()), (target, String::new())])
+        }
+        ("GET", "/rezus/v1/tenants/{tenant}/resources") => Some(vec![
+            (target.clone(), String::new()),
+            (format!("{target}?address={ADDRESS}"), String::new()),
+            (format!("{target}?address=terraform_data.unmarked"), String::new()),
+        ]),
+        ("POST", "/rezus/v1/tenants") => {
+            each(target, vec![SECRETS.concat(), json!({ "name": SECRETS[0], "x": 1 }).to_string()])
+        }
+        ("PATCH", "/rezus/v1/tenants/{tenant}") => {
+            each(target, vec![json!({ "requireLocks": SECRETS[0] }).to_string()])
+        }
+        ("PATCH", "/rezus/v1/tenants/{tenant}/versions/{version}") => each(
+            target,
+            vec![json!({ "pinned": SECRETS[0] }).to_string(), json!({ "pinned": true }).to_string()],
+        ),
+        ("POST", "/rezus/v1/prune") => {
+            each(target, vec![json!({ "dryRun": true }).to_string(), SECRETS.concat()])
+        }
+        ("POST", "/rezus/v1/tenants/{tenant}/rollback") => each(
+            target,
+            vec![json!({ "version": 1 }).to_string(), json!({ "version": SECRETS[0] }).to_string()],
+        ),
+        ("POST", "/rezus/v1/tenants/{tenant}/index") => each(target, vec![json!({}).to_string()]),
+        ("DELETE", "/rezus/v1/tenants/{tenant}/locks") => plain(),
+        // Refused: the state declares something.
+        ("DELETE", "/rezus/v1/tenants/{tenant}") => plain(),
+        ("POST" | "PUT", "/state/{tenant}") => each(target, refused_states()),
+        ("POST" | "PUT", "/state") => each(format!("/state?ID={TENANT}"), refused_states()),
+        ("LOCK" | "UNLOCK" | "POST" | "PUT", "/state/{tenant}/lock")
+        | ("LOCK" | "UNLOCK", "/state/{tenant}") => {
+            each(target, vec![SECRETS.concat(), json!(SECRETS).to_string(), state(1, "no lock")])
+        }
+        ("LOCK" | "UNLOCK", "/state") => each(format!("/state?ID={TENANT}"), vec![SECRETS.concat()]),
+        ("DELETE", "/state/{tenant}/lock") => plain(),
+        // Of a tenant that is none: the others are to keep theirs.
+        ("DELETE", "/state/{tenant}") => Some(vec![("/state/nobody".to_owned(), String::new())]),
+        ("DELETE", "/state") => Some(vec![("/state?ID=nobody".to_owned(), String::new())]),
+        ("GET", "/state/{tenant}") => Some(vec![("/state/nobody".to_owned(), String::new())]),
+        ("GET", "/state") => Some(vec![("/state?ID=nobody".to_owned(), String::new())]),
+        // The bytes themselves, as they were posted: the one thing that is exempt.
+        ("GET", "/rezus/v1/tenants/{tenant}/versions/{version}/body") => {
+            Some(vec![(target.replace("/1/", "/99/"), String::new())])
+        }
+        _ => None,
+    }
+}
+
+/// Every route with every method it takes.
+fn routes() -> Vec<(&'static str, &'static str)> {
+    let health = telemetry::PATHS.into_iter().map(|path| ("GET", path));
+    let json =
+        api::PATHS.into_iter().flat_map(|(path, methods)| methods.iter().map(move |method| (*method, path)));
+    let states = state_backend::PATHS.into_iter().flat_map(|path| {
+        let methods: &[&str] = if path.ends_with("/lock") {
+            &["LOCK", "UNLOCK", "POST", "PUT", "DELETE"]
+        } else {
+            &["GET", "POST", "PUT", "DELETE", "LOCK", "UNLOCK"]
+        };
+        methods.iter().map(move |method| (*method, path))
+    });
+    health.chain(json).chain(states).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_route_shows_a_secret_and_neither_does_the_log_or_what_is_stored_beside_the_states() {
+    let server = server().await;
+    for (method, route) in routes() {
+        let cases = cases(method, route).unwrap_or_else(|| panic!("{method} {route} has no case"));
+        for (target, body) in cases {
+            let answer = server.send(method, &target, body).await;
+            assert!(answer.code < 500, "{method} {target}: {}", answer.code);
+            check(&answer.body, &format!("{method} {target}"));
+            let headers = format!("{:?}", answer.headers);
+            check(headers.as_bytes(), &format!("headers of {method} {target}"));
+        }
+        // Unknown methods, paths and queries are answered too.
+        for target in [format!("{route}/canary"), format!("{route}?canary=1"), format!("{route}%00")] {
+            let answer = server.send("BREW", &target, state(1, "no method")).await;
+            check(&answer.body, &format!("BREW {target}"));
+        }
+    }
+    check(server.log().as_bytes(), "the log");
+
+    let database = rusqlite::Connection::open(server.data_dir().join("rezus.db")).unwrap();
+    let tables: Vec<String> = database
+        .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT IN ('chunks', 'sqlite_sequence')")
+        .unwrap()
+        .query_map([], |row| row.get(0))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    assert!(tables.len() >= 6, "{tables:?}");
+    for table in tables {
+        let mut select = database.prepare(&format!("SELECT * FROM {table}")).unwrap();
+        let columns = select.column_count();
+        let mut rows = select.query([]).unwrap();
+        while let Some(row) = rows.next().unwrap() {
+            for column in 0..columns {
+                if let Ok(text) = row.get_ref(column).unwrap().as_bytes() {
+                    check(text, &format!("table {table}"));
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_fixtures_secrets_are_in_no_answer_about_their_states() {
+    let server = Server::start().await;
+    let mut looked_for = 0;
+    for (number, fixture) in fixture::states().into_iter().enumerate() {
+        let secrets = fixture.expect.secret_strings();
+        if secrets.is_empty() {
+            continue;
+        }
+        looked_for += secrets.len();
+        let canary = Canary::new(secrets);
+        let tenant = format!("fixture-{number}");
+        let posted = server.send("POST", &format!("/state/{tenant}"), fixture.body.clone()).await;
+        assert!(canary.leaks(&posted.body).is_empty(), "{}", fixture.name);
+        if posted.code != 200 {
+            continue;
+        }
+        let resources = format!("/rezus/v1/tenants/{tenant}/resources");
+        let listed = server.get(&resources).await.expect(200, &fixture.name);
+        assert!(canary.leaks(&listed.body).is_empty(), "{}", fixture.name);
+        for resource in listed.items() {
+            let query: String = form_urlencoded::Serializer::new(String::new())
+                .append_pair("address", resource["address"].as_str().unwrap())
+                .extend_pairs(resource["deposed"].as_str().map(|key| ("deposed", key)))
+                .finish();
+            let shown = server.get(&format!("{resources}?{query}")).await.expect(200, &query);
+            let leaks = canary.leaks(&shown.body);
+            assert!(leaks.is_empty(), "{}: {}: {leaks:?}", fixture.name, resource["address"]);
+        }
+    }
+    assert!(looked_for > 50, "{looked_for} secrets were looked for");
+}
+
+/// Arguments for each subcommand.
+fn arguments(command: &str, server: &Server) -> Option<Vec<String>> {
+    let file = |name: &str| server.scratch().join(name).display().to_string();
+    let words: &[&str] = match command {
+        "state show" => &[TENANT, ADDRESS],
+        // Exempt is what prints or copies the states as they are; of these the refusals are looked at.
+        "state get" => &["nobody"],
+        "backup" => return Some(vec![file("taken")]),
+        "restore" => return Some(vec![file("torn.tfstate")]),
+        "state push" => return Some(vec![TENANT.to_owned(), file("torn.tfstate")]),
+        "state versions" => &[TENANT, "--intermediate"],
+        "state list" | "state refusals" | "tenant show" | "backend-config" | "tenant require-locks" => {
+            &[TENANT]
+        }
+        "state diff" => &[TENANT, "1", "2"],
+        "state pin" | "state rollback" => &[TENANT, "1"],
+        "state prune" => &["--dry-run"],
+        "tenant list" | "lock list" | "index rebuild" => &[],
+        "tenant create" => &["another"],
+        // The first is refused: the state declares something.
+        "tenant delete" | "lock break" => &[TENANT],
+        "completions" => &["bash"],
+        // These run until they are ended; their output is what the other tests read.
+        "serve" | "demo" => &["--help"],
+        _ => return None,
+    };
+    Some(words.iter().map(|word| (*word).to_owned()).collect())
+}
+
+/// The names of all subcommands that do something.
+fn commands() -> BTreeSet<String> {
+    fn leaves(command: &clap::Command, path: &str, found: &mut BTreeSet<String>) {
+        let mut is_leaf = true;
+        for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
+            is_leaf = false;
+            leaves(sub, format!("{path} {}", sub.get_name()).trim(), found);
+        }
+        if is_leaf {
+            found.insert(path.to_owned());
+        }
+    }
+    let mut found = BTreeSet::new();
+    leaves(&cli::command(), "", &mut found);
+    found
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_command_prints_a_secret() {
+    let server = server().await;
+    std::fs::write(server.scratch().join("torn.tfstate"), &state(9, "torn")[..900]).unwrap();
+    std::fs::write(server.scratch().join("taken"), "a file").unwrap();
+    server.send("LOCK", &format!("/state/{TENANT}"), info(&id(1), PUSH)).await.expect(200, "LOCK");
+    server.send("POST", &format!("/state/{TENANT}"), state(7, "refused")).await.expect(423, "POST");
+    server.send("UNLOCK", &format!("/state/{TENANT}"), info(&id(1), APPLY)).await.expect(200, "UNLOCK");
+    for name in commands() {
+        let arguments = arguments(&name, &server).unwrap_or_else(|| panic!("`{name}` has no case"));
+        for output in ["table", "json"] {
+            let mut command = Command::new(PROGRAM);
+            command.args(name.split(' ')).args(&arguments).stdin(Stdio::null());
+            let takes_output = [
+                "state list",
+                "state show",
+                "state versions",
+                "state refusals",
+                "state diff",
+                "tenant list",
+                "tenant show",
+                "lock list",
+            ];
+            if takes_output.contains(&name.as_str()) {
+                command.args(["-o", output]);
+            }
+            if !["completions", "serve", "demo"].contains(&name.as_str()) {
+                command.arg("--data-dir").arg(server.data_dir());
+            }
+            let printed = command.output().await.unwrap();
+            check(&printed.stdout, &format!("`{name}` on standard output"));
+            check(&printed.stderr, &format!("`{name}` on standard error"));
+            assert!(!printed.stdout.is_empty() || !printed.stderr.is_empty(), "`{name}` says nothing");
+        }
+    }
+}
+
+#[tokio::test]
+async fn debug_output_tells_lengths_and_no_content() {
+    let plane = crate::in_process::InProcess::new();
+    plane.send("POST", &format!("/state/{TENANT}"), state(1, "debug")).await.expect(200, "POST");
+    let reader: &StateReader = &plane.plane().reader;
+    let tenant = TENANT.parse().unwrap();
+    let object = reader.object(&tenant, &ADDRESS.parse().unwrap(), None).await.unwrap();
+    let listing = reader.list(&tenant).await.unwrap();
+    let ingested = ingest(state(2, "debug").into(), None).unwrap();
+    let document = rezus_core::declared::document::read(state(2, "debug").as_bytes()).unwrap();
+    for shown in [
+        format!("{object:?}"),
+        format!("{listing:?}"),
+        format!("{ingested:?}"),
+        format!("{document:?}"),
+        format!("{:?}", plane.plane()),
+    ] {
+        check(shown.as_bytes(), "Debug");
+        assert!(shown.len() > 10);
+    }
+}

@@ -1,0 +1,174 @@
+//! The router without a listener: every caller, every time, every fault.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use axum::http::Request;
+use bytes::Bytes;
+use rezus_adapters::sqlite::SqliteStore;
+use rezus_core::declared::store::{IndexStore, StateStore};
+use rezus_server::compose::{self, Plane};
+use rezus_server::config::{Config, StateConfig};
+use rezus_server::peer::Peer;
+use rezus_testkit::clock::ManualClock;
+use rezus_testkit::fake::FakeStateStore;
+use serde_json::Value;
+use tempfile::TempDir;
+use tower::ServiceExt as _;
+
+use crate::answer::Answer;
+use crate::lock;
+
+/// A process on this machine: it may break locks and create tenants.
+pub(crate) fn local() -> Peer {
+    Peer::Address(SocketAddr::from(([127, 0, 0, 1], 40_000)))
+}
+
+/// A process elsewhere: it may do neither.
+pub(crate) fn elsewhere() -> Peer {
+    Peer::Address(SocketAddr::from(([192, 0, 2, 7], 40_000)))
+}
+
+/// A plane over a store of its own, with a clock that stands still until it is moved.
+#[derive(Debug)]
+pub(crate) struct InProcess {
+    pub(crate) clock: ManualClock,
+    plane: Plane,
+    router: Router,
+    /// Where the database is; it goes away with this.
+    _directory: Option<TempDir>,
+}
+
+impl InProcess {
+    /// A plane over a database of its own, with default settings.
+    pub(crate) fn new() -> Self {
+        Self::with(StateConfig::default())
+    }
+
+    /// A plane over a database of its own.
+    pub(crate) fn with(limits: StateConfig) -> Self {
+        let directory = TempDir::new().unwrap();
+        let store = SqliteStore::open(&directory.path().join("rezus.db")).unwrap();
+        Self::over(limits, Arc::new(store.clone()), Arc::new(store), Some(directory))
+    }
+
+    /// A plane over a store that fails when it is told to.
+    pub(crate) fn over_fake(store: &FakeStateStore) -> Self {
+        Self::over(StateConfig::default(), Arc::new(store.handle()), Arc::new(store.handle()), None)
+    }
+
+    fn over(
+        limits: StateConfig,
+        states: Arc<dyn StateStore>,
+        index: Arc<dyn IndexStore>,
+        directory: Option<TempDir>,
+    ) -> Self {
+        let clock = ManualClock::default();
+        let config = Config { state: limits, ..Config::default() };
+        let plane = compose::plane(&config, states, index, Arc::new(clock.clone()));
+        Self { router: compose::router(&plane), clock, plane, _directory: directory }
+    }
+
+    /// What the router works with.
+    pub(crate) fn plane(&self) -> &Plane {
+        &self.plane
+    }
+
+    /// Sends a request as `peer`, with these headers and no others.
+    pub(crate) async fn send_as(
+        &self,
+        peer: Peer,
+        method: &str,
+        target: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Answer {
+        self.send_body(peer, method, target, headers, Body::from(body.into())).await
+    }
+
+    /// Sends a request whose body comes in pieces, or breaks off.
+    pub(crate) async fn send_body(
+        &self,
+        peer: Peer,
+        method: &str,
+        target: &str,
+        headers: &[(&str, &str)],
+        body: Body,
+    ) -> Answer {
+        let mut request = Request::builder().method(method).uri(target).extension(ConnectInfo(peer));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(body).unwrap();
+        let answer = self.router.clone().oneshot(request).await.unwrap();
+        let (parts, body) = answer.into_parts();
+        let body = axum::body::to_bytes(body, usize::MAX).await.unwrap();
+        Answer { code: parts.status.as_u16(), headers: parts.headers, body }
+    }
+
+    /// Sends a request as clients on this machine do.
+    pub(crate) async fn send(&self, method: &str, target: &str, body: impl Into<Bytes>) -> Answer {
+        self.send_as(local(), method, target, &[("content-type", "application/json")], body).await
+    }
+
+    /// Gets something.
+    pub(crate) async fn get(&self, target: &str) -> Answer {
+        self.send("GET", target, Bytes::new()).await
+    }
+
+    /// Takes a tenant's lock.
+    pub(crate) async fn lock(&self, tenant: &str, id: &str, operation: &str) -> Answer {
+        self.send("LOCK", &format!("/state/{tenant}"), lock::info(id, operation)).await
+    }
+
+    /// Releases it.
+    pub(crate) async fn unlock(&self, tenant: &str, id: &str) -> Answer {
+        self.send("UNLOCK", &format!("/state/{tenant}"), lock::info(id, lock::APPLY)).await
+    }
+
+    /// Writes a state without a lock.
+    pub(crate) async fn post(&self, tenant: &str, body: impl Into<Bytes>) -> Answer {
+        self.send("POST", &format!("/state/{tenant}"), body).await
+    }
+
+    /// Writes a state under a lock.
+    pub(crate) async fn post_under(&self, tenant: &str, id: &str, body: impl Into<Bytes>) -> Answer {
+        self.send("POST", &format!("/state/{tenant}?ID={id}"), body).await
+    }
+
+    /// Locks, writes, unlocks, as `state push` does.
+    pub(crate) async fn push(&self, tenant: &str, id: &str, body: impl Into<Bytes>) -> Answer {
+        self.lock(tenant, id, lock::PUSH).await.expect(200, "the lock of a push");
+        let written = self.post_under(tenant, id, body).await;
+        self.unlock(tenant, id).await.expect(200, "the end of a push");
+        written
+    }
+
+    /// Returns the bytes of the current state, or nothing where there is none.
+    pub(crate) async fn current(&self, tenant: &str) -> Option<Bytes> {
+        let answer = self.get(&format!("/state/{tenant}")).await;
+        if answer.code == 404 {
+            return None;
+        }
+        Some(answer.expect(200, "the current state").body)
+    }
+
+    /// Returns all versions of a tenant, oldest first.
+    pub(crate) async fn versions(&self, tenant: &str) -> Vec<Value> {
+        let path = format!("/rezus/v1/tenants/{tenant}/versions?intermediate=true");
+        self.get(&path).await.expect(200, "versions").items()
+    }
+
+    /// Returns what the server tells of a tenant.
+    pub(crate) async fn tenant(&self, tenant: &str) -> Value {
+        self.get(&format!("/rezus/v1/tenants/{tenant}")).await.expect(200, "tenant").json()
+    }
+
+    /// Returns the refusals that are kept of a tenant, newest first.
+    pub(crate) async fn refusals(&self, tenant: &str) -> Vec<Value> {
+        self.get(&format!("/rezus/v1/tenants/{tenant}/refusals")).await.expect(200, "refusals").items()
+    }
+}

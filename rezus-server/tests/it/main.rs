@@ -1,0 +1,18 @@
+//! What the server promises whoever talks to it: replayed and real clients, the protocol's table of refusals, the trials
+//! that other servers failed, and the command line.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "test code")]
+
+mod answer;
+mod canary;
+mod cases;
+mod cli;
+mod durability;
+mod in_process;
+mod lock;
+mod protocol;
+mod real_client;
+mod replay;
+mod server;
+mod tool;
+mod tools;
