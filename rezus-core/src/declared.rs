@@ -3,6 +3,7 @@
 
 mod address;
 pub mod backend;
+pub mod compute;
 pub mod diff;
 pub mod document;
 mod fingerprint;

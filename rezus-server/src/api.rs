@@ -12,6 +12,7 @@ use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router};
 use rezus_core::base::TenantName;
 use rezus_core::declared::VersionNumber;
+use rezus_core::declared::backend::BackendError;
 use serde::de::DeserializeOwned;
 
 use crate::compose::Plane;
@@ -89,6 +90,14 @@ fn tenant(name: &str) -> Result<TenantName, ApiError> {
 /// A version's number from a path or query.
 fn version(number: u64) -> Result<VersionNumber, ApiError> {
     VersionNumber::new(number).ok_or_else(|| ApiError::bad_request("a version's number is 1 or more"))
+}
+
+/// Counts a refusal, where it is one that is kept.
+fn counted<T>(plane: &Plane, operation: &str, outcome: Result<T, BackendError>) -> Result<T, BackendError> {
+    if let Err(BackendError::Refused(refusal)) = &outcome {
+        plane.metrics.refused(operation, refusal.status());
+    }
+    outcome
 }
 
 /// A JSON object as the body, refused with a `Status`.

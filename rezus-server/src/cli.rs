@@ -65,21 +65,28 @@ enum Command {
 /// Where the data is: in a directory, through the server that runs on it where one does, or behind a server's URL.
 #[derive(Clone, Debug, Args)]
 pub struct Target {
-    /// The data directory; the server that runs on it is asked, if one does.
-    #[arg(
-        long,
-        value_name = "DIR",
-        global = true,
-        env = "REZUS_SERVER__DATA_DIR",
-        default_value = "rezus-data"
-    )]
-    data_dir: PathBuf,
+    /// The data directory; the server that runs on it is asked, if one does [default: `REZUS_SERVER__DATA_DIR`, else
+    /// rezus-data].
+    #[arg(long, value_name = "DIR", global = true)]
+    data_dir: Option<PathBuf>,
     /// The URL of a server, instead of a data directory.
     #[arg(long, value_name = "URL", global = true, conflicts_with = "data_dir")]
     server: Option<String>,
+    /// The settings for a data directory on which no server runs: a TOML file, as `serve` takes it.
+    #[arg(long, value_name = "FILE", global = true)]
+    config: Option<PathBuf>,
     /// A file that holds the API token for that server.
     #[arg(long, value_name = "FILE", global = true, requires = "server")]
     token_file: Option<PathBuf>,
+}
+
+impl Target {
+    /// The data directory: the one named, that of the environment, the default.
+    fn data_dir(&self) -> PathBuf {
+        let named = self.data_dir.clone();
+        let named = named.or_else(|| std::env::var_os("REZUS_SERVER__DATA_DIR").map(PathBuf::from));
+        named.unwrap_or_else(|| Config::default().server.data_dir)
+    }
 }
 
 #[derive(Debug, Args)]
@@ -197,11 +204,16 @@ fn execute(command: Command, environment: impl Iterator<Item = (String, String)>
     match command {
         Command::Serve(serve) => {
             drop(out);
-            runtime.block_on(run_server(&serve, environment))
+            let ended = runtime.block_on(run_server(&serve, environment));
+            // Whatever still blocks a thread has had its grace.
+            runtime.shutdown_background();
+            ended
         }
         Command::Demo(demo) => {
             drop(out);
-            runtime.block_on(demo.run(environment))
+            let ended = runtime.block_on(demo.run(environment));
+            runtime.shutdown_background();
+            ended
         }
         Command::State(command) => runtime.block_on(command.run(&mut out)),
         Command::Tenant(command) => runtime.block_on(command.run(&mut out)),
@@ -213,7 +225,10 @@ fn execute(command: Command, environment: impl Iterator<Item = (String, String)>
         Command::Backup(command) => command.run(&mut out),
         Command::Restore(command) => command.run(&mut out),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "rezus-server", &mut out);
+            // The generator panics where writing fails, as in `| head`.
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "rezus-server", &mut script);
+            out.write_all(&script)?;
             Ok(())
         }
     }

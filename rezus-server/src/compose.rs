@@ -7,6 +7,7 @@ use rezus_adapters::clock::SystemClock;
 use rezus_adapters::sqlite::{OpenError, SqliteStore};
 use rezus_core::base::{Clock, Timestamp};
 use rezus_core::declared::backend::StateBackend;
+use rezus_core::declared::compute::Compute;
 use rezus_core::declared::reader::StateReader;
 use rezus_core::declared::store::{IndexStore, StateStore};
 
@@ -15,7 +16,7 @@ use crate::data_dir::{DataDir, DataDirError, DataDirLock};
 use crate::state_backend::Intake;
 use crate::sweep::Sweep;
 use crate::telemetry::Metrics;
-use crate::{api, state_backend, telemetry};
+use crate::{api, peer, state_backend, telemetry};
 
 /// What routes work with.
 #[derive(Clone, Debug)]
@@ -30,6 +31,8 @@ pub struct Plane {
     pub metrics: Arc<Metrics>,
     /// Bodies under way.
     pub intake: Arc<Intake>,
+    /// Where long computing is done.
+    pub compute: Arc<dyn Compute>,
     /// Versions that are let go.
     pub sweep: Sweep,
     /// The state backend's limits.
@@ -65,6 +68,7 @@ pub enum StartError {
 /// [`StartError`] if another process has the directory, or its database cannot be opened.
 pub fn compose(config: &Config, data_dir: &DataDir) -> Result<Composed, StartError> {
     let lock = data_dir.lock()?;
+    data_dir.check()?;
     let store = SqliteStore::open(&data_dir.database())?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let states: Arc<dyn StateStore> = Arc::new(store.clone());
@@ -79,13 +83,16 @@ pub fn plane(
     index: Arc<dyn IndexStore>,
     clock: Arc<dyn Clock>,
 ) -> Plane {
+    let intake = Arc::new(Intake::new(&config.state));
+    let compute: Arc<dyn Compute> = Arc::<Intake>::clone(&intake);
     Plane {
         sweep: Sweep::new(Arc::clone(&states), Arc::clone(&clock), config.retention.policy()),
-        backend: StateBackend::new(Arc::clone(&states), Arc::clone(&clock)),
-        reader: StateReader::new(states, index),
+        backend: StateBackend::new(Arc::clone(&states), Arc::clone(&clock), Arc::clone(&compute)),
+        reader: StateReader::new(states, index, Arc::clone(&compute)),
         clock,
         metrics: Arc::new(Metrics::new()),
-        intake: Arc::new(Intake::new(&config.state)),
+        intake,
+        compute,
         limits: Arc::new(config.state.clone()),
         listeners: Arc::default(),
     }
@@ -102,5 +109,6 @@ pub fn router(plane: &Plane) -> Router {
         .merge(api::routes(plane.clone()))
         .merge(telemetry::routes(plane.clone()))
         .fallback(api::unknown_path);
+    let routes = state_backend::bounded(peer::guarded(routes), &plane.limits);
     telemetry::observed(routes, Arc::clone(&plane.metrics))
 }

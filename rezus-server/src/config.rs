@@ -39,6 +39,9 @@ pub struct ServerConfig {
     pub no_tls: bool,
     /// How long requests under way may take once the server was told to stop. Default `30s`.
     pub shutdown_grace: Span,
+    /// How many connections the plain listener serves at a time; further ones wait. Below the usual limit of 1,024 open
+    /// files, so that the data can always be opened. Default 512.
+    pub max_connections: usize,
 }
 
 /// `[state]`
@@ -54,6 +57,9 @@ pub struct StateConfig {
     pub wait: Span,
     /// How long a body may pause before it is given up. Default `30s`.
     pub idle: Span,
+    /// How much of a body must arrive in a second, on average and after as much as a pause; 0 for no minimum. A slower
+    /// one is given up, so that nobody keeps others out by trickling. Default `64KiB`.
+    pub min_rate: ByteSize,
     /// Whether a tenant is created by its first LOCK or POST from this machine. Default true.
     pub create_on_write: bool,
 }
@@ -101,6 +107,7 @@ impl Default for ServerConfig {
             tls: SocketAddr::from(([127, 0, 0, 1], 8443)),
             no_tls: false,
             shutdown_grace: Span(Duration::from_secs(30)),
+            max_connections: 512,
         }
     }
 }
@@ -112,6 +119,7 @@ impl Default for StateConfig {
             in_flight: ByteSize(128 << 20),
             wait: Span(Duration::from_mins(1)),
             idle: Span(Duration::from_secs(30)),
+            min_rate: ByteSize(64 << 10),
             create_on_write: true,
         }
     }

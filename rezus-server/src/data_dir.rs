@@ -22,6 +22,14 @@ pub enum DataDirError {
     /// There is none.
     #[error("there is no rezus data in {}: name the directory with --data-dir; `rezus-server serve` makes one", .0.display())]
     Absent(PathBuf),
+    /// The database is gone, and what it left behind is not.
+    #[error("{} has no database, but {left}: an interrupted restore or a lost file. Put the database back, or move what is left away to start anew", path.display())]
+    Torn {
+        /// Which directory.
+        path: PathBuf,
+        /// What is left of the database.
+        left: String,
+    },
     /// Another process has it.
     #[error("{} is in use by another rezus process", .0.display())]
     InUse(PathBuf),
@@ -65,6 +73,22 @@ impl DataDir {
     pub fn create(&self) -> Result<(), DataDirError> {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.0);
         made.map_err(|source| DataDirError::Unusable { path: self.0.clone(), source })
+    }
+
+    /// Tells whether the database is there, or nothing of it.
+    ///
+    /// # Errors
+    ///
+    /// [`DataDirError::Torn`] if only a part is: starting anew would look like a fleet that declares nothing.
+    pub fn check(&self) -> Result<(), DataDirError> {
+        if self.database().exists() {
+            return Ok(());
+        }
+        let left = ["rezus.db-wal", "rezus.db.before-restore", "rezus.db.partial"];
+        match left.into_iter().find(|name| self.0.join(name).exists()) {
+            Some(left) => Err(DataDirError::Torn { path: self.0.clone(), left: left.to_owned() }),
+            None => Ok(()),
+        }
     }
 
     /// Takes the right to open its files; the file system gives it back when the process ends, however it ends.

@@ -104,7 +104,7 @@ impl From<BackendError> for ApiError {
         match error {
             BackendError::Refused(refusal) => refusal.into(),
             BackendError::Store(error) => error.into(),
-            BackendError::Contended => Self::busy(error.to_string()),
+            BackendError::Busy(_) | BackendError::Contended => Self::busy(error.to_string()),
         }
     }
 }
@@ -113,6 +113,7 @@ impl From<ReadError> for ApiError {
     fn from(error: ReadError) -> Self {
         match error {
             ReadError::Store(error) => error.into(),
+            ReadError::Busy(busy) => Self::busy(busy.to_string()),
             ReadError::Encrypted { .. } => Self::new(StatusCode::CONFLICT, "Encrypted", error.to_string()),
             ReadError::NoTenant(_) | ReadError::NoState(_) | ReadError::NoObject { .. } => {
                 Self::not_found(error.to_string())

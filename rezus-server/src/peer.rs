@@ -1,11 +1,14 @@
-//! Who is at the other end of a connection.
+//! Who is at the other end of a connection, and through whom.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
-use axum::extract::connect_info::Connected;
-use axum::serve::IncomingStream;
+use axum::extract::{ConnectInfo, Request};
+use axum::http::uri::Authority;
+use axum::http::{HeaderValue, StatusCode, Uri, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse as _, Response};
+use axum::{Json, Router};
 use rezus_core::declared::backend::Caller;
-use tokio::net::{TcpListener, UnixListener};
 
 /// The other end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,24 +19,12 @@ pub enum Peer {
     Socket,
 }
 
-impl Connected<IncomingStream<'_, TcpListener>> for Peer {
-    fn connect_info(stream: IncomingStream<'_, TcpListener>) -> Self {
-        Self::Address(*stream.remote_addr())
-    }
-}
-
-impl Connected<IncomingStream<'_, UnixListener>> for Peer {
-    fn connect_info(_: IncomingStream<'_, UnixListener>) -> Self {
-        Self::Socket
-    }
-}
-
 impl Peer {
     /// Returns what the peer may do. There are no identities yet: whoever is on this machine may do everything.
     pub fn caller(self, create_on_write: bool) -> Caller {
         match self {
             Self::Address(address) => {
-                let is_local = address.ip().is_loopback();
+                let is_local = address.ip().to_canonical().is_loopback();
                 Caller {
                     name: address.ip().to_string(),
                     may_break_locks: is_local,
@@ -46,5 +37,105 @@ impl Peer {
                 may_create_tenants: create_on_write,
             },
         }
+    }
+}
+
+/// Refuses what a browser on this machine was made to send by a page from elsewhere: to a name of that page's that
+/// leads here (DNS rebinding), or across origins (CSRF). Without identities, coming from this machine is all the right
+/// that a request has. The socket is out of a browser's reach.
+pub fn guarded(routes: Router) -> Router {
+    routes.layer(middleware::from_fn(guard))
+}
+
+async fn guard(request: Request, next: Next) -> Response {
+    let by_socket = matches!(request.extensions().get(), Some(ConnectInfo(Peer::Socket)));
+    match objection(&request) {
+        Some(message) if !by_socket => {
+            tracing::warn!(reason = message, "refused");
+            forbidden(message)
+        }
+        _ => next.run(request).await,
+    }
+}
+
+/// Says what is wrong with where a request claims to be from, and to be going.
+fn objection(request: &Request) -> Option<&'static str> {
+    // A request without a host is no browser's.
+    let mut hosts = request.headers().get_all(header::HOST).iter();
+    let is_ours = |host: &HeaderValue| host.to_str().is_ok_and(|host| host.parse().is_ok_and(is_loopback));
+    if !hosts.all(is_ours) || !request.uri().authority().cloned().is_none_or(is_loopback) {
+        return Some(
+            "the plain listener is for this machine alone: reach it as localhost, 127.0.0.1 or [::1], by no other name",
+        );
+    }
+    // `null`, the origin of what has none to show, is no host of ours either.
+    let is_ours = |origin: &HeaderValue| {
+        let origin = origin.to_str().ok().and_then(|origin| origin.parse::<Uri>().ok());
+        origin.and_then(|origin| origin.into_parts().authority).is_some_and(is_loopback)
+    };
+    if !request.headers().get_all(header::ORIGIN).iter().all(is_ours) {
+        return Some(
+            "the plain listener takes nothing from pages of other machines: the Origin is not this one",
+        );
+    }
+    None
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "reads better where it is used")]
+fn is_loopback(authority: Authority) -> bool {
+    let host = authority.host();
+    let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    host.eq_ignore_ascii_case("localhost")
+        || address.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback())
+}
+
+fn forbidden(message: &str) -> Response {
+    let code = StatusCode::FORBIDDEN;
+    let status = serde_json::json!({
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": message,
+        "reason": "Forbidden",
+        "code": code.as_u16(),
+    });
+    (code, Json(status)).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+
+    use super::*;
+
+    fn request(headers: &[(&str, &str)]) -> Request {
+        let mut request = Request::builder().uri("/state/web");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(Body::empty()).unwrap()
+    }
+
+    #[test]
+    fn only_names_of_this_machine_are_hosts_and_origins() {
+        for host in
+            ["localhost", "LOCALHOST:80", "127.0.0.1:8080", "127.9.9.9", "[::1]:8080", "[::ffff:127.0.0.1]"]
+        {
+            assert_eq!(objection(&request(&[("host", host)])), None, "{host}");
+            let origin = format!("http://{host}");
+            assert_eq!(objection(&request(&[("host", host), ("origin", &origin)])), None, "{origin}");
+        }
+        assert_eq!(objection(&request(&[])), None);
+        for host in
+            ["", "x", "rezus.example:8080", "127.0.0.1.nip.io", "localhost.example", "0.0.0.0", "[::]", "::1"]
+        {
+            assert!(objection(&request(&[("host", host)])).is_some(), "{host}");
+            let origin = format!("http://{host}");
+            assert!(objection(&request(&[("host", "localhost"), ("origin", &origin)])).is_some(), "{origin}");
+        }
+        assert!(objection(&request(&[("host", "localhost"), ("host", "evil.example")])).is_some());
+        assert!(objection(&request(&[("host", "localhost"), ("origin", "null")])).is_some());
+        assert!(objection(&request(&[("host", "localhost"), ("origin", "")])).is_some());
     }
 }

@@ -1,13 +1,14 @@
 //! The listeners, from bind to graceful end.
 
+mod connections;
+mod socket;
+
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
 use std::time::Duration;
 
 use axum::Router;
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -16,6 +17,11 @@ use crate::compose::{self, Composed, Plane};
 use crate::config::Config;
 use crate::data_dir::DataDir;
 use crate::peer::Peer;
+
+pub use socket::SocketPath;
+
+/// Connections to the socket at a time: of this server's admins, who find room however busy the plain listener is.
+const SOCKET_CONNECTIONS: usize = 64;
 
 /// Why a server does not run.
 #[derive(Debug, thiserror::Error)]
@@ -54,15 +60,25 @@ pub enum ServeError {
 
 /// A server that listens.
 pub struct Running {
-    plane: Plane,
     url: String,
+    serving: Serving,
+    signals: Signals,
+    #[expect(dead_code, reason = "held while the server runs")]
+    lock: crate::data_dir::DataDirLock,
+}
+
+/// What is under way.
+struct Serving {
+    plane: Plane,
     stop: watch::Sender<bool>,
     listeners: JoinSet<io::Result<()>>,
     grace: Duration,
+}
+
+/// What tells the process to end.
+struct Signals {
     terminate: Signal,
     interrupt: Signal,
-    #[expect(dead_code, reason = "held while the server runs")]
-    lock: crate::data_dir::DataDirLock,
 }
 
 impl Running {
@@ -73,8 +89,7 @@ impl Running {
     /// [`ServeError`].
     pub async fn start(config: &Config) -> Result<Self, ServeError> {
         // Before anybody can know that the server is there: a signal would end the process on the spot otherwise.
-        let terminate = signal(SignalKind::terminate()).map_err(ServeError::Signal)?;
-        let interrupt = signal(SignalKind::interrupt()).map_err(ServeError::Signal)?;
+        let signals = Signals::new().map_err(ServeError::Signal)?;
         let data_dir = DataDir::new(&config.server.data_dir);
         data_dir.create()?;
         let Composed { plane, lock } = compose::compose(config, &data_dir)?;
@@ -82,7 +97,7 @@ impl Running {
         let bind = |source| ServeError::Bind { address, source };
         let plain = TcpListener::bind(address).await.map_err(bind)?;
         let url = format!("http://{}", plain.local_addr().map_err(bind)?);
-        let socket = bind_socket(&data_dir.socket())
+        let socket = socket::bind(&data_dir.socket())
             .map_err(|source| ServeError::Socket { path: data_dir.socket().display().to_string(), source })?;
         // Set once: nobody else has this plane yet.
         drop(plane.listeners.set(vec![url.clone()]));
@@ -90,32 +105,25 @@ impl Running {
         let (stop, stopped) = watch::channel(false);
         let mut listeners = JoinSet::new();
         let router = compose::router(&plane);
-        let plain_router = router.clone().into_make_service_with_connect_info::<Peer>();
-        let until = stopping(stopped.clone());
-        listeners.spawn(async move { axum::serve(plain, plain_router).with_graceful_shutdown(until).await });
-        let until = stopping(stopped.clone());
-        let socket_router = router.into_make_service_with_connect_info::<Peer>();
-        listeners
-            .spawn(async move { axum::serve(socket, socket_router).with_graceful_shutdown(until).await });
+        listeners.spawn(connections::serve(
+            plain,
+            router.clone(),
+            config.server.max_connections,
+            |address| Peer::Address(*address),
+            stopped.clone(),
+        ));
+        let by_socket = |_: &tokio::net::unix::SocketAddr| Peer::Socket;
+        listeners.spawn(connections::serve(socket, router, SOCKET_CONNECTIONS, by_socket, stopped.clone()));
         let sweep = plane.sweep.clone().run(config.retention.sweep.0);
-        let until = stopping(stopped);
         listeners.spawn(async move {
             tokio::select! {
                 () = sweep => {}
-                () = until => {}
+                () = stopping(stopped) => {}
             }
             Ok(())
         });
-        Ok(Self {
-            plane,
-            url,
-            stop,
-            listeners,
-            grace: config.server.shutdown_grace.0,
-            terminate,
-            interrupt,
-            lock,
-        })
+        let serving = Serving { plane, stop, listeners, grace: config.server.shutdown_grace.0 };
+        Ok(Self { url, serving, signals, lock })
     }
 
     /// The plain listener's URL.
@@ -136,19 +144,35 @@ impl Running {
     }
 
     /// Serves until the process is told to end, then lets requests under way finish, for as long as the grace lasts.
+    /// Told so again, it ends at once.
+    ///
+    /// The runtime must then be ended without waiting ([`shutdown_background`]): threads that may block can still be at
+    /// work that was cut off.
+    ///
+    /// [`shutdown_background`]: tokio::runtime::Runtime::shutdown_background
     pub async fn until_signal(mut self) {
+        self.signals.next().await;
         tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
+            () = self.serving.end() => {}
+            () = self.signals.next() => tracing::warn!("told twice to end: requests were cut off"),
         }
-        self.end().await;
     }
 
     /// Ends the server: no new connections, requests under way get the grace.
     pub async fn end(mut self) {
+        self.serving.end().await;
+    }
+}
+
+impl Serving {
+    async fn end(&mut self) {
         tracing::info!("stopping: requests under way may finish");
         self.stop.send_replace(true);
-        let all = async { while self.listeners.join_next().await.is_some() {} };
+        let all = async {
+            while self.listeners.join_next().await.is_some() {}
+            // What was begun for clients that have gone since.
+            self.plane.intake.finished().await;
+        };
         if tokio::time::timeout(self.grace, all).await.is_err() {
             tracing::warn!(
                 grace_ms = u64::try_from(self.grace.as_millis()).unwrap_or(u64::MAX),
@@ -156,7 +180,19 @@ impl Running {
             );
             self.listeners.shutdown().await;
         }
-        drop(self.plane);
+    }
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
     }
 }
 
@@ -169,17 +205,6 @@ impl std::fmt::Debug for Running {
 async fn stopping(mut stopped: watch::Receiver<bool>) {
     // An error means that the server is gone altogether.
     drop(stopped.wait_for(|stopped| *stopped).await);
-}
-
-/// Binds the socket, closed to all others. The caller holds the data directory: whatever is there is a left-over.
-fn bind_socket(path: &Path) -> io::Result<UnixListener> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let listener = UnixListener::bind(path)?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
-    Ok(listener)
 }
 
 /// Returns a router that can be called without a listener, as whoever may open the data directory.

@@ -1,18 +1,21 @@
 //! The HTTP backend of OpenTofu and Terraform, at `/state/{tenant}` and `/state?ID={tenant}`.
 
 mod body;
+mod buffer;
 mod download;
+mod pace;
 
 use std::str::FromStr as _;
 
 use axum::Router;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{ConnectInfo, Path, Request, State};
 use axum::http::{Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
 use rezus_core::base::TenantName;
-use rezus_core::declared::LockId;
 use rezus_core::declared::backend::{BackendError, Caller, Refusal, Unlock, Written};
+use rezus_core::declared::{LockId, LockInfo};
 
 use crate::compose::Plane;
 use crate::error::ApiError;
@@ -20,6 +23,7 @@ use crate::peer::Peer;
 
 pub use body::Intake;
 pub use download::download;
+pub use pace::bounded;
 
 /// The paths, for whoever must know all of them.
 pub const PATHS: [&str; 3] = ["/state", "/state/{tenant}", "/state/{tenant}/lock"];
@@ -80,7 +84,7 @@ impl Operation {
 async fn by_path(
     State(plane): State<Plane>,
     ConnectInfo(peer): ConnectInfo<Peer>,
-    Path(tenant): Path<String>,
+    tenant: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Response {
     let operation = Operation::of_state(request.method());
@@ -90,7 +94,7 @@ async fn by_path(
 async fn lock_path(
     State(plane): State<Plane>,
     ConnectInfo(peer): ConnectInfo<Peer>,
-    Path(tenant): Path<String>,
+    tenant: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Response {
     let operation = Operation::of_lock(request.method());
@@ -108,9 +112,22 @@ async fn by_query(
 
 /// Where a request names its tenant.
 enum Address {
-    Path(String),
-    Lock(String),
+    Path(Result<Path<String>, PathRejection>),
+    Lock(Result<Path<String>, PathRejection>),
     Query,
+}
+
+/// What is to be done, once its body is read.
+enum Work {
+    Post {
+        lock_id: Option<LockId>,
+        received: body::Received,
+    },
+    Delete,
+    Lock(LockInfo),
+    Unlock(Unlock),
+    /// To be kept and answered: no state or lock info could be read.
+    Refuse(Refusal),
 }
 
 async fn respond(
@@ -147,33 +164,33 @@ async fn handle(
     let id = id_parameter(request.uri())?;
     let (tenant, lock_id) = match address {
         Address::Path(name) | Address::Lock(name) => {
+            let Path(name) = name?;
             let tenant =
                 TenantName::from_str(&name).map_err(|error| ApiError::bad_request(error.to_string()))?;
             (tenant, id)
         }
         Address::Query => by_id(plane, operation, id).await?,
     };
-    let outcome = match operation {
+    let work = match operation {
         Operation::Get => return download_current(plane, &tenant).await,
-        Operation::Post => post(plane, caller, &tenant, lock_id.as_deref(), request).await,
-        Operation::Delete => delete(plane, caller, &tenant).await,
-        Operation::Lock => lock(plane, caller, &tenant, request).await,
-        Operation::Unlock => unlock(plane, caller, &tenant, request).await,
+        Operation::Delete => Work::Delete,
+        Operation::Post => receive_state(plane, lock_id.as_deref(), request).await?,
+        Operation::Lock => {
+            body::lock_info(request, plane.clock.now()).await.map_or_else(Work::Refuse, Work::Lock)
+        }
+        Operation::Unlock => {
+            let lock_id = parse_lock_id(lock_id.as_deref())?;
+            let which = body::unlock(request, lock_id, plane.clock.now()).await;
+            which.map_or_else(Work::Refuse, Work::Unlock)
+        }
     };
-    if let Err(Failure::Backend(BackendError::Refused(refusal))) = &outcome {
-        plane.metrics.refused(operation.name(), refusal.status());
-        tracing::warn!(
-            tenant.name = %tenant,
-            operation = operation.name(),
-            code = refusal.status(),
-            caller = caller.name,
-            "refused: {refusal}"
-        );
-    }
-    Ok(outcome.map(|()| StatusCode::OK.into_response())?)
+    // From here on a client that goes away stops nothing half-way: what is begun is finished, kept and logged.
+    let work = carry_out(plane.clone(), caller.clone(), tenant, operation, work);
+    plane.intake.to_its_end(work).await??;
+    Ok(StatusCode::OK.into_response())
 }
 
-/// Reads the `ID` parameter; of several the last, as it is the client that *sets* it.
+/// Reads the `ID` parameter. Naming it more than once is refused: it could not be told which one is meant.
 fn id_parameter(uri: &Uri) -> Result<Option<String>, ApiError> {
     #[derive(serde::Deserialize)]
     struct Parameters {
@@ -183,6 +200,10 @@ fn id_parameter(uri: &Uri) -> Result<Option<String>, ApiError> {
     let parameters = axum::extract::Query::<Parameters>::try_from_uri(uri)
         .map_err(|_| ApiError::bad_request("the query cannot be read: expected ID=... at most once"))?;
     Ok(parameters.0.id.filter(|id| !id.is_empty()))
+}
+
+fn parse_lock_id(id: Option<&str>) -> Result<Option<LockId>, ApiError> {
+    id.map(LockId::parse).transpose().map_err(|error| ApiError::bad_request(error.to_string()))
 }
 
 /// Finds tenant and lock of `/state?ID=...`: the tenant's name, or in its place the ID of a lock.
@@ -242,30 +263,61 @@ async fn download_current(plane: &Plane, tenant: &TenantName) -> Result<Response
     }
 }
 
+async fn receive_state(plane: &Plane, lock_id: Option<&str>, request: Request) -> Result<Work, ApiError> {
+    let lock_id = parse_lock_id(lock_id)?;
+    let (parts, body) = request.into_parts();
+    match plane.intake.receive(&parts.headers, body).await {
+        Ok(received) => Ok(Work::Post { lock_id, received }),
+        Err(body::NotReceived::Refused(refusal)) => Ok(Work::Refuse(refusal)),
+        Err(body::NotReceived::Busy) => {
+            Err(ApiError::busy("too many states are being written at once: try again"))
+        }
+    }
+}
+
+async fn carry_out(
+    plane: Plane,
+    caller: Caller,
+    tenant: TenantName,
+    operation: Operation,
+    work: Work,
+) -> Result<(), ApiError> {
+    let outcome = match work {
+        Work::Post { lock_id, received } => post(&plane, &caller, &tenant, lock_id.as_ref(), received).await,
+        Work::Delete => delete(&plane, &caller, &tenant).await,
+        Work::Lock(info) => lock(&plane, &caller, &tenant, &info).await,
+        Work::Unlock(which) => unlock(&plane, &caller, &tenant, &which).await,
+        Work::Refuse(refusal) => {
+            plane.backend.refuse(&tenant, operation.name(), &caller, refusal).await.map_err(Failure::from)
+        }
+    };
+    if let Err(Failure::Backend(BackendError::Refused(refusal))) = &outcome {
+        plane.metrics.refused(operation.name(), refusal.status());
+        tracing::warn!(
+            tenant.name = %tenant,
+            operation = operation.name(),
+            code = refusal.status(),
+            caller = caller.name,
+            // As a field: it may quote the client, and fields are escaped.
+            reason = refusal.to_string(),
+            "refused"
+        );
+    }
+    Ok(outcome?)
+}
+
 async fn post(
     plane: &Plane,
     caller: &Caller,
     tenant: &TenantName,
-    lock_id: Option<&str>,
-    request: Request,
+    lock_id: Option<&LockId>,
+    received: body::Received,
 ) -> Result<(), Failure> {
-    let lock_id =
-        lock_id.map(LockId::parse).transpose().map_err(|error| ApiError::bad_request(error.to_string()))?;
-    let (parts, body) = request.into_parts();
-    let received = match plane.intake.receive(&parts.headers, body).await {
-        Ok(received) => received,
-        Err(body::NotReceived::Refused(refusal)) => {
-            return Ok(plane.backend.refuse(tenant, "POST", caller, refusal).await?);
-        }
-        Err(body::NotReceived::Busy) => {
-            return Err(ApiError::busy("too many states are being written at once: try again").into());
-        }
-    };
-    let ingested = match plane.intake.ingest(received).await? {
-        Ok(ingested) => ingested,
+    let admitted = match plane.intake.ingest(received).await? {
+        Ok(admitted) => admitted,
         Err(refusal) => return Ok(plane.backend.refuse(tenant, "POST", caller, refusal).await?),
     };
-    let written = plane.backend.post(tenant, lock_id.as_ref(), ingested.state(), caller).await?;
+    let written = plane.backend.post(tenant, lock_id, admitted.state(), caller).await?;
     if let Written::Version(version) = written {
         plane.metrics.accepted(version.size_bytes);
         tracing::info!(
@@ -288,30 +340,19 @@ async fn delete(plane: &Plane, caller: &Caller, tenant: &TenantName) -> Result<(
     Ok(())
 }
 
-async fn lock(plane: &Plane, caller: &Caller, tenant: &TenantName, request: Request) -> Result<(), Failure> {
-    let info = match body::lock_info(request, plane.limits.idle.0, plane.clock.now()).await {
-        Ok(info) => info,
-        Err(refusal) => return Ok(plane.backend.refuse(tenant, "LOCK", caller, refusal).await?),
-    };
-    plane.backend.lock(tenant, &info, caller).await?;
-    tracing::info!(tenant.name = %tenant, lock.id = %info.id, lock.who = info.who, "lock taken");
+async fn lock(plane: &Plane, caller: &Caller, tenant: &TenantName, info: &LockInfo) -> Result<(), Failure> {
+    plane.backend.lock(tenant, info, caller).await?;
+    tracing::info!(tenant.name = %tenant, lock.id = info.id.as_str(), lock.who = info.who, "lock taken");
     Ok(())
 }
 
-async fn unlock(
-    plane: &Plane,
-    caller: &Caller,
-    tenant: &TenantName,
-    request: Request,
-) -> Result<(), Failure> {
-    let which = match body::unlock(request, plane.limits.idle.0, plane.clock.now()).await {
-        Ok(which) => which,
-        Err(refusal) => return Ok(plane.backend.refuse(tenant, "UNLOCK", caller, refusal).await?),
-    };
-    plane.backend.unlock(tenant, &which, caller).await?;
+async fn unlock(plane: &Plane, caller: &Caller, tenant: &TenantName, which: &Unlock) -> Result<(), Failure> {
+    plane.backend.unlock(tenant, which, caller).await?;
     match which {
-        Unlock::Id(id) => tracing::info!(tenant.name = %tenant, lock.id = %id, "lock released"),
-        Unlock::Any => tracing::warn!(tenant.name = %tenant, caller = caller.name, "lock broken"),
+        Unlock::Id(id) => tracing::info!(tenant.name = %tenant, lock.id = id.as_str(), "lock released"),
+        Unlock::Break(_) | Unlock::Any => {
+            tracing::warn!(tenant.name = %tenant, caller = caller.name, "lock broken");
+        }
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rezus_core::base::{Clock, TenantName};
 use rezus_core::declared::VersionNumber;
 use rezus_core::declared::backend::Retention;
-use rezus_core::declared::store::{Space, StateStore, StoreError, VersionMeta};
+use rezus_core::declared::store::{StateStore, StoreError, VersionMeta};
 
 /// The sweep of one store.
 #[derive(Clone, Debug)]
@@ -64,12 +64,12 @@ impl Sweep {
         Ok(removed)
     }
 
-    /// Gives free space back, and returns how space is used then.
+    /// Gives free space back.
     ///
     /// # Errors
     ///
     /// [`StoreError`].
-    pub async fn tidy(&self) -> Result<Space, StoreError> {
+    pub async fn tidy(&self) -> Result<(), StoreError> {
         self.store.tidy(self.clock.now()).await
     }
 

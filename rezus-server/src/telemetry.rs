@@ -11,13 +11,14 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
-use rezus_core::declared::store::Content;
+use rezus_core::declared::store::{Content, TenantRecord};
 use tracing_subscriber::EnvFilter;
 
 use crate::compose::Plane;
@@ -29,6 +30,8 @@ pub const PATHS: [&str; 5] = ["/healthz", "/livez", "/readyz", "/version", "/met
 
 /// This release.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+const PREFIX: &str = "rezus";
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -44,9 +47,9 @@ pub fn routes(plane: Plane) -> Router {
         .with_state(plane)
 }
 
-/// Ready is who can read its store.
+/// Ready is who can read and write its store.
 async fn ready(State(plane): State<Plane>) -> Result<&'static str, ApiError> {
-    plane.backend.store().tenants().await?;
+    plane.backend.store().ready().await?;
     Ok("ok")
 }
 
@@ -56,28 +59,56 @@ async fn show_version() -> Json<serde_json::Value> {
 
 async fn show_metrics(State(plane): State<Plane>) -> Result<Response, ApiError> {
     let tenants = plane.backend.store().tenants().await?;
-    let metrics = &plane.metrics;
-    let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-    metrics.tenants.set(count(tenants.len()));
-    metrics.locks.set(count(tenants.iter().filter(|tenant| tenant.lock.is_some()).count()));
-    metrics.in_flight.set(i64::try_from(plane.intake.in_flight()).unwrap_or(i64::MAX));
-    metrics.state_bytes.clear();
-    metrics.state_version.clear();
-    metrics.state_written.clear();
+    let now = registry_of(&tenants, plane.intake.in_flight());
+    let mut text = String::new();
+    encode_registry(&mut text, &plane.metrics.registry)
+        .and_then(|()| encode_registry(&mut text, &now))
+        .and_then(|()| encode_eof(&mut text))
+        .map_err(ApiError::internal)?;
+    let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    Ok(([(header::CONTENT_TYPE, content_type)], text).into_response())
+}
+
+/// What is true at the moment, registered anew for each scrape: scrapes at the same time share nothing.
+fn registry_of(tenants: &[TenantRecord], in_flight: u64) -> Registry {
+    let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    let gauge = |number: u64| {
+        let gauge: Gauge = Gauge::default();
+        gauge.set(signed(number));
+        gauge
+    };
+    let count = |count: usize| gauge(u64::try_from(count).unwrap_or(u64::MAX));
+    let sizes = Family::<TenantLabels, Gauge>::default();
+    let versions = Family::<TenantLabels, Gauge>::default();
+    let written = Family::<TenantLabels, Gauge>::default();
     for tenant in tenants {
-        let Some(head) = tenant.head.filter(|head| head.content != Content::Tombstone) else {
+        let Some(head) = tenant.head.as_ref().filter(|head| head.content != Content::Tombstone) else {
             continue;
         };
         let labels = TenantLabels { tenant: tenant.name.to_string() };
-        let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-        metrics.state_bytes.get_or_create(&labels).set(signed(head.size_bytes));
-        metrics.state_version.get_or_create(&labels).set(signed(head.version.get()));
-        metrics.state_written.get_or_create(&labels).set(head.written_at.as_millis() / 1_000);
+        sizes.get_or_create(&labels).set(signed(head.size_bytes));
+        versions.get_or_create(&labels).set(signed(head.version.get()));
+        written.get_or_create(&labels).set(head.written_at.as_millis() / 1_000);
     }
-    let mut text = String::new();
-    prometheus_client::encoding::text::encode(&mut text, &metrics.registry).map_err(ApiError::internal)?;
-    let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    Ok(([(header::CONTENT_TYPE, content_type)], text).into_response())
+    let locked = tenants.iter().filter(|tenant| tenant.lock.is_some()).count();
+    let mut registry = Registry::with_prefix(PREFIX);
+    registry.register_with_unit(
+        "state_bodies_in_flight",
+        "Bytes of states that are being received or worked on",
+        Unit::Bytes,
+        gauge(in_flight),
+    );
+    registry.register("tenants", "Tenants", count(tenants.len()));
+    registry.register("locks_held", "Tenants whose state is locked", count(locked));
+    registry.register_with_unit("state_size", "Size of each tenant's current state", Unit::Bytes, sizes);
+    registry.register("state_version", "Number of each tenant's current version", versions);
+    registry.register_with_unit(
+        "state_written_at",
+        "When each tenant's current version was written, since 1970",
+        Unit::Seconds,
+        written,
+    );
+    registry
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -103,7 +134,8 @@ struct TenantLabels {
     tenant: String,
 }
 
-/// The server's own metrics, in the `OpenMetrics` format.
+/// The server's own metrics that only ever grow, in the `OpenMetrics` format. No label takes a value that clients may
+/// choose freely; what is true of tenants is registered anew for each scrape.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
@@ -112,19 +144,13 @@ pub struct Metrics {
     refusals: Family<RefusalLabels, Counter>,
     writes: Counter,
     written_bytes: Counter<u64, AtomicU64>,
-    in_flight: Gauge,
-    tenants: Gauge,
-    locks: Gauge,
-    state_bytes: Family<TenantLabels, Gauge>,
-    state_version: Family<TenantLabels, Gauge>,
-    state_written: Family<TenantLabels, Gauge>,
 }
 
 impl Metrics {
     /// Makes the metrics, all at zero.
     pub fn new() -> Self {
         let mut metrics = Self {
-            registry: Registry::with_prefix("rezus"),
+            registry: Registry::with_prefix(PREFIX),
             requests: Family::default(),
             seconds: Family::new_with_constructor(|| {
                 Histogram::new([
@@ -134,12 +160,6 @@ impl Metrics {
             refusals: Family::default(),
             writes: Counter::default(),
             written_bytes: Counter::default(),
-            in_flight: Gauge::default(),
-            tenants: Gauge::default(),
-            locks: Gauge::default(),
-            state_bytes: Family::default(),
-            state_version: Family::default(),
-            state_written: Family::default(),
         };
         let registry = &mut metrics.registry;
         registry.register("build", "This release", Info::new(vec![("version", VERSION)]));
@@ -161,31 +181,6 @@ impl Metrics {
             "Bytes of the versions accepted",
             Unit::Bytes,
             metrics.written_bytes.clone(),
-        );
-        registry.register_with_unit(
-            "state_bodies_in_flight",
-            "Bytes of states that are being received or written",
-            Unit::Bytes,
-            metrics.in_flight.clone(),
-        );
-        registry.register("tenants", "Tenants", metrics.tenants.clone());
-        registry.register("locks_held", "Tenants whose state is locked", metrics.locks.clone());
-        registry.register_with_unit(
-            "state_size",
-            "Size of each tenant's current state",
-            Unit::Bytes,
-            metrics.state_bytes.clone(),
-        );
-        registry.register(
-            "state_version",
-            "Number of each tenant's current version",
-            metrics.state_version.clone(),
-        );
-        registry.register_with_unit(
-            "state_written_at",
-            "When each tenant's current version was written, since 1970",
-            Unit::Seconds,
-            metrics.state_written.clone(),
         );
         metrics
     }

@@ -50,7 +50,12 @@ pub fn lock_info(id: &str) -> LockInfo {
 
 /// Returns that lock as held.
 pub fn held_lock(id: &str) -> HeldLock {
-    HeldLock { info: lock_info(id), acquired_at: NOON, acquired_by: "token ci".to_owned() }
+    HeldLock {
+        info: lock_info(id),
+        acquired_at: NOON,
+        acquired_by: "token ci".to_owned(),
+        acquired_head: VersionNumber::new(7),
+    }
 }
 
 /// Returns that lock as let go by its holder.
@@ -188,6 +193,7 @@ pub fn new_record(tenant: &TenantName) -> TenantRecord {
         require_locks: false,
         lock: None,
         head: None,
+        last_released: None,
         highest_serial: None,
     }
 }

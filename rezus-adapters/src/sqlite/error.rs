@@ -20,6 +20,21 @@ pub enum OpenError {
         #[source]
         source: rusqlite::Error,
     },
+    /// The file system says no.
+    #[error("{} cannot be read or made", path.display())]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The file is there and holds nothing.
+    #[error("{} is empty, as a database never is: restore a backup, or move it away to start anew", path.display())]
+    Empty {
+        /// Which file.
+        path: PathBuf,
+    },
     /// The file is a database of something else.
     #[error("{} is a SQLite database, but not one of rezus", path.display())]
     Foreign {

@@ -4,7 +4,7 @@ use rezus_core::base::TenantName;
 use rezus_core::declared::index::{IndexHead, IndexRow, InstanceKey, Mode};
 use rezus_core::declared::{ResourceAddress, VersionNumber};
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::error::JobError;
 use super::records;
@@ -26,8 +26,7 @@ pub(super) fn replace(
             |row| row.get(0),
         )?;
     let mut insert = connection.prepare_cached(
-        "INSERT INTO index_rows VALUES (:head_id, :address, :deposed, :module, :mode, :resource_type, :name,
-            :instance_key, :provider, :tainted, :block, :instance, :span_start, :span_end, :checksum, :masked, :seal)",
+        "INSERT INTO index_rows VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
     )?;
     // In the order of the key: each row then goes to the end of the table's last page.
     let mut ordered: Vec<&IndexRow> = rows.iter().collect();
@@ -43,38 +42,62 @@ pub(super) fn replace(
             [] => None,
             masked => Some(serde_json::to_string(masked).map_err(|_| JobError::Damaged("a masked path"))?),
         };
-        insert.execute(named_params! {
-            ":head_id": head_id,
-            ":address": row.address.as_str(),
-            ":deposed": row.deposed.as_deref().unwrap_or_default(),
-            ":module": row.module,
-            ":mode": match row.mode { Mode::Managed => "managed", Mode::Data => "data" },
-            ":resource_type": row.resource_type,
-            ":name": row.name,
-            ":instance_key": key,
-            ":provider": row.provider,
-            ":tainted": row.tainted,
-            ":block": row.position.0,
-            ":instance": row.position.1,
-            ":span_start": i64::try_from(row.span.start).unwrap_or(i64::MAX),
-            ":span_end": i64::try_from(row.span.end).unwrap_or(i64::MAX),
-            ":checksum": row.checksum,
-            ":masked": masked.as_deref().unwrap_or("[]"),
-            ":seal": seal(row),
-        })?;
+        let signed = |offset: u64| i64::try_from(offset).unwrap_or(i64::MAX);
+        insert.execute(params![
+            head_id,
+            row.address.as_str(),
+            row.deposed.as_deref().unwrap_or_default(),
+            row.module,
+            match row.mode {
+                Mode::Managed => "managed",
+                Mode::Data => "data",
+            },
+            row.resource_type,
+            row.name,
+            key,
+            row.provider,
+            row.tainted,
+            row.position.0,
+            row.position.1,
+            signed(row.span.start),
+            signed(row.span.end),
+            row.checksum,
+            masked.as_deref().unwrap_or("[]"),
+            seal(row),
+        ])?;
     }
     Ok(())
 }
 
-/// Removes a tenant's index.
+/// Removes a tenant's index. Its rows become nobody's at once, and go while nobody waits.
 pub(super) fn remove(connection: &Connection, tenant: &TenantName) -> Result<(), JobError> {
     connection
-        .prepare_cached(
-            "DELETE FROM index_rows WHERE head_id = (SELECT id FROM index_heads WHERE tenant = ?1)",
-        )?
+        .prepare_cached("INSERT INTO index_garbage SELECT id FROM index_heads WHERE tenant = ?1")?
         .execute([tenant.as_str()])?;
     connection.prepare_cached("DELETE FROM index_heads WHERE tenant = ?1")?.execute([tenant.as_str()])?;
     Ok(())
+}
+
+/// Removes at most `batch` rows that are nobody's; returns how many that were.
+pub(super) fn collect(connection: &Connection, batch: i64) -> Result<usize, JobError> {
+    let head: Option<i64> = connection
+        .prepare_cached("SELECT head_id FROM index_garbage LIMIT 1")?
+        .query_row([], |row| row.get(0))
+        .optional()?;
+    let Some(head) = head else {
+        return Ok(0);
+    };
+    let removed = connection
+        .prepare_cached(
+            "DELETE FROM index_rows WHERE (head_id, address, deposed) IN
+                (SELECT head_id, address, deposed FROM index_rows WHERE head_id = ?1 LIMIT ?2)",
+        )?
+        .execute((head, batch))?;
+    if removed == 0 {
+        connection.prepare_cached("DELETE FROM index_garbage WHERE head_id = ?1")?.execute([head])?;
+        return Ok(1);
+    }
+    Ok(removed)
 }
 
 /// Reads what a tenant's index was built from, without looking whether it is whole, and the id its rows go by.

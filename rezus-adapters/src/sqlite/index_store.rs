@@ -11,8 +11,8 @@ use rusqlite::Connection;
 
 use super::SqliteStore;
 use super::error::JobError;
-use super::index_rows;
 use super::writer::Verdict;
+use super::{index_rows, records};
 
 impl SqliteStore {
     /// Reads from the index in one transaction. Damage there is a missing index, not an error: it is a cache.
@@ -79,7 +79,15 @@ impl IndexStore for SqliteStore {
     ) -> Result<(), StoreError> {
         let tenant = tenant.clone();
         let job = move |connection: &Connection| {
-            index_rows::replace(connection, &tenant, head, &rows)?;
+            // A rebuild may end after a newer version came in, with an index of its own.
+            let current = records::tenant(connection, &tenant)?.and_then(|row| row.record.head);
+            let is_late = current.is_some_and(|current| {
+                current.version > head.version
+                    || (current.version == head.version && current.fingerprint.sha256 != head.sha256)
+            });
+            if !is_late {
+                index_rows::replace(connection, &tenant, head, &rows)?;
+            }
             Ok(Verdict::Keep(()))
         };
         Ok(self.writer.run(job).await?)

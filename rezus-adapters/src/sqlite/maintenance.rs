@@ -9,12 +9,13 @@ use rusqlite::backup::{Backup, StepResult};
 
 use super::SqliteStore;
 use super::error::{JobError, OpenError};
+use super::index_rows;
 use super::schema;
 use super::writer::Verdict;
 
 /// Rows of chunks that one transaction removes, and pages that one gives back: a few milliseconds each, so writers in
 /// between do not wait.
-const BATCH: i64 = 256;
+const BATCH: i64 = 1_024;
 
 /// Pages that a backup copies between two reports of its progress.
 const PAGES_A_STEP: i32 = 4096;
@@ -50,7 +51,7 @@ impl SqliteStore {
     /// # Errors
     ///
     /// [`StoreError`] when the file cannot be written.
-    pub(super) async fn forget_refusals_of_nobody(&self, before: Timestamp) -> Result<(), StoreError> {
+    pub(super) async fn forget_old_refusals_of_nobody(&self, before: Timestamp) -> Result<(), StoreError> {
         let job = move |connection: &Connection| {
             connection.execute(
                 "DELETE FROM refusals WHERE at < ?1 AND tenant NOT IN (SELECT name FROM tenants)",
@@ -66,7 +67,7 @@ impl SqliteStore {
     /// # Errors
     ///
     /// [`StoreError`] when the file cannot be read.
-    pub(super) async fn space(&self) -> Result<Space, StoreError> {
+    pub(super) async fn used_space(&self) -> Result<Space, StoreError> {
         let read = |connection: &Connection| {
             let pragma = |name: &str| -> Result<u64, JobError> {
                 let number: i64 = connection.pragma_query_value(None, name, |row| row.get(0))?;
@@ -83,19 +84,25 @@ impl SqliteStore {
 }
 
 /// Removes a batch of what is nobody's; returns how many rows that were.
-fn collect(connection: &Connection) -> Result<usize, JobError> {
-    let orphans =
-        "SELECT id FROM versions WHERE tenant_id NOT IN (SELECT id FROM tenants) ORDER BY id LIMIT 1";
-    let mut removed = connection
-        .prepare_cached(&format!(
-            "DELETE FROM chunks WHERE (version_id, seq) IN
-                (SELECT version_id, seq FROM chunks WHERE version_id = ({orphans}) LIMIT ?1)"
-        ))?
-        .execute([BATCH])?;
-    if removed == 0 {
-        removed =
-            connection.prepare_cached(&format!("DELETE FROM versions WHERE id = ({orphans})"))?.execute([])?;
+pub(super) fn collect(connection: &Connection) -> Result<usize, JobError> {
+    let rows = index_rows::collect(connection, BATCH)?;
+    if rows > 0 {
+        return Ok(rows);
     }
+    let chunks = connection
+        .prepare_cached(
+            "DELETE FROM chunks WHERE (version_id, seq) IN (SELECT c.version_id, c.seq FROM versions v
+                JOIN chunks c ON c.version_id = v.id WHERE v.tenant_id = 0 LIMIT ?1)",
+        )?
+        .execute([BATCH])?;
+    if chunks > 0 {
+        return Ok(chunks);
+    }
+    let removed = connection
+        .prepare_cached(
+            "DELETE FROM versions WHERE id IN (SELECT id FROM versions WHERE tenant_id = 0 LIMIT ?1)",
+        )?
+        .execute([BATCH])?;
     Ok(removed)
 }
 

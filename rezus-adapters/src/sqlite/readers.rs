@@ -1,7 +1,7 @@
 //! Connections that only read.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::Connection;
 use tokio::sync::Semaphore;
@@ -16,7 +16,7 @@ const CONNECTIONS: usize = 4;
 pub(super) struct Readers {
     path: PathBuf,
     idle: Mutex<Vec<Connection>>,
-    places: Semaphore,
+    places: Arc<Semaphore>,
 }
 
 impl Readers {
@@ -24,17 +24,20 @@ impl Readers {
     pub(super) fn new(path: &Path) -> Result<Self, OpenError> {
         let fail = |source| OpenError::Sqlite { path: path.to_owned(), source };
         let first = schema::open_for_reading(path).map_err(fail)?;
-        Ok(Self { path: path.to_owned(), idle: Mutex::new(vec![first]), places: Semaphore::new(CONNECTIONS) })
+        Ok(Self {
+            path: path.to_owned(),
+            idle: Mutex::new(vec![first]),
+            places: Arc::new(Semaphore::new(CONNECTIONS)),
+        })
     }
 
     /// Runs a read on a thread that may block.
     pub(super) async fn run<T: Send + 'static>(
-        self: std::sync::Arc<Self>,
+        self: Arc<Self>,
         read: impl FnOnce(&Connection) -> Result<T, JobError> + Send + 'static,
     ) -> Result<T, JobError> {
-        let pool = std::sync::Arc::clone(&self);
-        let place = pool.places.acquire().await.map_err(|_| JobError::Closed)?;
-        let result = tokio::task::spawn_blocking(move || {
+        let place = Arc::clone(&self.places).acquire_owned().await.map_err(|_| JobError::Closed)?;
+        tokio::task::spawn_blocking(move || {
             let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
             let connection = match idle {
                 Some(connection) => connection,
@@ -42,11 +45,11 @@ impl Readers {
             };
             let result = read(&connection);
             self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+            // Only now: whoever asked may have gone, and the connection is in use all the same.
+            drop(place);
             result
         })
         .await
-        .unwrap_or(Err(JobError::Closed));
-        drop(place);
-        result
+        .unwrap_or(Err(JobError::Closed))
     }
 }

@@ -9,7 +9,7 @@ use super::error::JobError;
 
 /// The columns of a tenant and of its newest version, which are absent where it has none.
 const TENANT: &str = "SELECT t.name, t.revision, t.created_at, t.permanent, t.require_locks,
-    t.highest_serial, t.lock_info, t.lock_acquired_at, t.lock_acquired_by, v.*
+    t.highest_serial, t.lock_info, t.lock_acquired_at, t.lock_acquired_by, t.lock_head, t.last_released, v.*
     FROM tenants t LEFT JOIN versions v ON v.tenant_id = t.id AND v.version = t.head";
 
 /// A tenant's record as it is stored.
@@ -39,6 +39,7 @@ fn tenant_row(row: &Row<'_>) -> Result<TenantRow, JobError> {
             info: lock_info(info)?,
             acquired_at: Timestamp::from_millis(row.get("lock_acquired_at")?),
             acquired_by: row.get("lock_acquired_by")?,
+            acquired_head: row.get::<_, Option<i64>>("lock_head")?.map(version_number).transpose()?,
         }),
         None => None,
     };
@@ -49,6 +50,10 @@ fn tenant_row(row: &Row<'_>) -> Result<TenantRow, JobError> {
         permanent: row.get("permanent")?,
         require_locks: row.get("require_locks")?,
         lock,
+        last_released: row
+            .get::<_, Option<String>>("last_released")?
+            .map(|id| LockId::parse(&id).map_err(|_| JobError::Damaged("a lock's ID")))
+            .transpose()?,
         head: row.get::<_, Option<i64>>("version")?.map(|_| version_row(row)).transpose()?,
         highest_serial: serial(row, "highest_serial")?,
     };
@@ -75,13 +80,14 @@ pub(super) fn put_tenant(connection: &Connection, record: &TenantRecord) -> Resu
     let id = connection
         .prepare_cached(
             "INSERT INTO tenants (name, revision, created_at, permanent, require_locks, highest_serial, head,
-                lock_id, lock_info, lock_acquired_at, lock_acquired_by)
+                lock_id, lock_info, lock_acquired_at, lock_acquired_by, lock_head, last_released)
             VALUES (:name, :revision, :created_at, :permanent, :require_locks, :highest_serial, :head,
-                :lock_id, :lock_info, :lock_acquired_at, :lock_acquired_by)
+                :lock_id, :lock_info, :lock_acquired_at, :lock_acquired_by, :lock_head, :last_released)
             ON CONFLICT (name) DO UPDATE SET revision = :revision, created_at = :created_at,
                 permanent = :permanent, require_locks = :require_locks, highest_serial = :highest_serial,
                 head = :head, lock_id = :lock_id, lock_info = :lock_info,
-                lock_acquired_at = :lock_acquired_at, lock_acquired_by = :lock_acquired_by
+                lock_acquired_at = :lock_acquired_at, lock_acquired_by = :lock_acquired_by,
+                lock_head = :lock_head, last_released = :last_released
             RETURNING id",
         )?
         .query_row(
@@ -97,6 +103,8 @@ pub(super) fn put_tenant(connection: &Connection, record: &TenantRecord) -> Resu
                 ":lock_info": lock.map(|lock| lock.info.to_json()),
                 ":lock_acquired_at": lock.map(|lock| lock.acquired_at.as_millis()),
                 ":lock_acquired_by": lock.map(|lock| lock.acquired_by.as_str()),
+                ":lock_head": lock.and_then(|lock| lock.acquired_head).map(number),
+                ":last_released": record.last_released.as_ref().map(LockId::as_str),
             },
             |row| row.get(0),
         )?;

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use rezus_core::base::{TenantName, Timestamp};
 use rezus_core::declared::index::{INDEX_FORMAT, IndexHead};
 use rezus_core::declared::store::{
-    Change, CommitError, Content, LOCK_MEMORY, LockTrace, NewVersion, REFUSALS_KEPT, RefusalRecord,
-    ReleasedLock, Revision, Space, StateStore, StoreError, TenantRecord, VersionMeta,
+    Change, CommitError, Content, LOCK_MEMORY, LockTrace, NewVersion, REFUSALS_KEPT, REFUSALS_OF_NOBODY_KEPT,
+    RefusalRecord, ReleasedLock, Revision, Space, StateStore, StoreError, TenantRecord, VersionMeta,
 };
 use rezus_core::declared::{LockId, VersionNumber};
 use rusqlite::{Connection, OptionalExtension as _};
@@ -18,6 +18,9 @@ use super::SqliteStore;
 use super::error::JobError;
 use super::writer::Verdict;
 use super::{chunks, index_rows, records};
+
+/// How many versions one transaction disowns: well under a millisecond.
+const VERSIONS_A_JOB: usize = 256;
 
 impl SqliteStore {
     async fn read_job<T: Send + 'static>(
@@ -42,7 +45,6 @@ impl StateStore for SqliteStore {
     }
 
     async fn commit(&self, change: Change) -> Result<(), CommitError> {
-        let removes = change.record.is_none();
         let (change, pieces) = tokio::task::spawn_blocking(move || {
             let pieces = change.append.as_ref().map(|version| chunks::compress(&version.body)).transpose();
             (change, pieces)
@@ -55,9 +57,7 @@ impl StateStore for SqliteStore {
             Outcome::Done => {}
             Outcome::Conflict => return Err(CommitError::Conflict),
             Outcome::LockIdHeld => return Err(CommitError::LockIdHeld),
-        }
-        if removes {
-            self.collect_garbage().await?;
+            Outcome::NameIsLockId => return Err(CommitError::NameIsLockId),
         }
         Ok(())
     }
@@ -126,20 +126,21 @@ impl StateStore for SqliteStore {
         versions: &[VersionNumber],
     ) -> Result<u64, StoreError> {
         let mut removed = 0;
-        for version in versions {
-            let (tenant, version) = (tenant.clone(), *version);
+        for some in versions.chunks(VERSIONS_A_JOB) {
+            let (tenant, some) = (tenant.clone(), some.to_vec());
             let job = move |connection: &Connection| {
-                let gone = connection
-                    .prepare_cached(
-                        "UPDATE versions SET tenant_id = 0, version = -id WHERE version = ?2 AND NOT pinned AND tenant_id =
-                            (SELECT id FROM tenants WHERE name = ?1 AND head IS NOT ?2)",
-                    )?
-                    .execute((tenant.as_str(), records::number(version)))?;
+                let mut disown = connection.prepare_cached(
+                    "UPDATE versions SET tenant_id = 0, version = -id WHERE version = ?2 AND NOT pinned AND tenant_id =
+                        (SELECT id FROM tenants WHERE name = ?1 AND head IS NOT ?2)",
+                )?;
+                let mut gone = 0;
+                for version in some {
+                    gone += disown.execute((tenant.as_str(), records::number(version)))?;
+                }
                 Ok(Verdict::Keep(gone))
             };
             removed += self.writer.run(job).await.map_err(StoreError::from)?;
         }
-        self.collect_garbage().await?;
         Ok(u64::try_from(removed).unwrap_or(u64::MAX))
     }
 
@@ -166,6 +167,7 @@ impl StateStore for SqliteStore {
                         (SELECT id FROM refusals WHERE tenant = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)",
                 )?
                 .execute((tenant.as_str(), REFUSALS_KEPT))?;
+            forget_refusals_of_nobody(connection, &tenant)?;
             Ok(Verdict::Keep(()))
         };
         Ok(self.writer.run(job).await?)
@@ -194,10 +196,24 @@ impl StateStore for SqliteStore {
         .await
     }
 
-    async fn tidy(&self, now: Timestamp) -> Result<Space, StoreError> {
+    async fn tidy(&self, now: Timestamp) -> Result<(), StoreError> {
         self.collect_garbage().await?;
-        self.forget_refusals_of_nobody(now.minus(LOCK_MEMORY)).await?;
-        self.space().await
+        self.forget_old_refusals_of_nobody(now.minus(LOCK_MEMORY)).await
+    }
+
+    async fn space(&self) -> Result<Space, StoreError> {
+        self.used_space().await
+    }
+
+    async fn ready(&self) -> Result<(), StoreError> {
+        self.read_job(|connection| Ok(connection.query_row("SELECT 1 FROM counters", [], |_| Ok(()))?))
+            .await?;
+        // A transaction that writes and is undone: nothing is synced, and a full disk or a dead thread shows.
+        let job = |connection: &Connection| {
+            connection.execute("UPDATE counters SET value = value", [])?;
+            Ok(Verdict::Undo(()))
+        };
+        Ok(self.writer.run(job).await?)
     }
 }
 
@@ -205,6 +221,7 @@ enum Outcome {
     Done,
     Conflict,
     LockIdHeld,
+    NameIsLockId,
 }
 
 fn commit(
@@ -220,11 +237,29 @@ fn commit(
         remember(connection, &change.tenant, released)?;
     }
     let Some(record) = &change.record else {
-        connection.execute("DELETE FROM tenants WHERE name = ?1", [change.tenant.as_str()])?;
+        connection
+            .prepare_cached(
+                "UPDATE versions SET tenant_id = 0, version = -id WHERE tenant_id =
+                    (SELECT id FROM tenants WHERE name = ?1)",
+            )?
+            .execute([change.tenant.as_str()])?;
+        connection
+            .prepare_cached("DELETE FROM tenants WHERE name = ?1")?
+            .execute([change.tenant.as_str()])?;
         index_rows::remove(connection, &change.tenant)?;
         return Ok(Verdict::Keep(Outcome::Done));
     };
+    if change.expected.is_none() && is_held(connection, change.tenant.as_str())? {
+        return Ok(Verdict::Undo(Outcome::NameIsLockId));
+    }
     if let Some(lock) = &record.lock {
+        let is_new = present.as_ref().and_then(|row| row.record.lock.as_ref()).is_none();
+        if is_new
+            && (lock.info.id.as_str() == record.name.as_str()
+                || is_tenant(connection, lock.info.id.as_str())?)
+        {
+            return Ok(Verdict::Undo(Outcome::NameIsLockId));
+        }
         let holder: Option<String> = connection
             .prepare_cached("SELECT name FROM tenants WHERE lock_id = ?1 AND name <> ?2")?
             .query_row((lock.info.id.as_str(), change.tenant.as_str()), |row| row.get(0))
@@ -243,6 +278,32 @@ fn commit(
         append(connection, &change.tenant, tenant_id, version, pieces)?;
     }
     Ok(Verdict::Keep(Outcome::Done))
+}
+
+/// Tells whether a lock with this ID is held.
+fn is_held(connection: &Connection, id: &str) -> Result<bool, JobError> {
+    let mut select = connection.prepare_cached("SELECT 1 FROM tenants WHERE lock_id = ?1")?;
+    Ok(select.exists([id])?)
+}
+
+/// Tells whether there is a tenant of this name.
+fn is_tenant(connection: &Connection, name: &str) -> Result<bool, JobError> {
+    let mut select = connection.prepare_cached("SELECT 1 FROM tenants WHERE name = ?1")?;
+    Ok(select.exists([name])?)
+}
+
+/// Keeps few refusals of names that are no tenants: anybody can make up names.
+fn forget_refusals_of_nobody(connection: &Connection, tenant: &TenantName) -> Result<(), JobError> {
+    if is_tenant(connection, tenant.as_str())? {
+        return Ok(());
+    }
+    connection
+        .prepare_cached(
+            "DELETE FROM refusals WHERE id IN (SELECT id FROM refusals WHERE tenant NOT IN (SELECT name FROM tenants)
+                ORDER BY id DESC LIMIT -1 OFFSET ?1)",
+        )?
+        .execute([REFUSALS_OF_NOBODY_KEPT])?;
+    Ok(())
 }
 
 fn append(

@@ -2,11 +2,13 @@
 
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::error::JobError;
+use super::maintenance;
 
 /// How many jobs may share a transaction.
 const JOBS_A_TRANSACTION: usize = 64;
@@ -27,20 +29,32 @@ struct Finish {
     answer: Box<dyn FnOnce(Result<(), JobError>) + Send>,
 }
 
-/// A handle of the thread; the thread ends when the handle is dropped.
+/// A handle of the thread. When it is dropped, the thread does what is queued, moves the log into the file, and ends.
 pub(super) struct Writer {
-    jobs: mpsc::Sender<Job>,
+    /// Absent only while the handle is being dropped.
+    jobs: Option<mpsc::Sender<Job>>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        drop(self.jobs.take());
+        // A thread that panicked has nothing more to say.
+        drop(self.thread.take().map(thread::JoinHandle::join));
+    }
 }
 
 impl Writer {
     /// Starts the thread.
     pub(super) fn start(connection: Connection) -> Result<Self, std::io::Error> {
         let (jobs, queue) = mpsc::channel();
-        thread::Builder::new().name("sqlite-writer".to_owned()).spawn(move || {
+        let thread = thread::Builder::new().name("sqlite-writer".to_owned()).spawn(move || {
             let mut connection = connection;
             write(&mut connection, &queue);
+            // So that the file alone is all there is to copy. Where a reader is in the way the log stays, and counts.
+            drop(connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)"));
         })?;
-        Ok(Self { jobs })
+        Ok(Self { jobs: Some(jobs), thread: Some(thread) })
     }
 
     /// Runs a job in a transaction and returns its answer once that is durable. A job that was queued runs, even if
@@ -64,19 +78,69 @@ impl Writer {
             };
             Finish { keep, answer: Box::new(answer) }
         });
-        self.jobs.send(job).map_err(|_| JobError::Closed)?;
+        let jobs = self.jobs.as_ref().ok_or(JobError::Closed)?;
+        jobs.send(job).map_err(|_| JobError::Closed)?;
         answered.await.map_err(|_| JobError::Closed)?
     }
 }
 
+/// How many transactions may come one upon the other before a chore is done all the same.
+const TRANSACTIONS_A_CHORE: u32 = 64;
+
+/// How long the queue must be empty before the thread does what nobody waits for.
+const IDLE: Duration = Duration::from_millis(20);
+
 fn write(connection: &mut Connection, queue: &mpsc::Receiver<Job>) {
-    while let Ok(first) = queue.recv() {
+    let (mut chores, mut busy_for) = (Chores::Some, 0);
+    loop {
+        let first = match chores {
+            Chores::Some => queue.recv_timeout(IDLE),
+            Chores::None => queue.recv().map_err(|_| mpsc::RecvTimeoutError::Disconnected),
+        };
+        let first = match first {
+            Ok(first) => first,
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                chores = do_a_chore(connection);
+                continue;
+            }
+            Err(mpsc::RecvTimeoutError::Disconnected) => return,
+        };
         let mut finished = Vec::new();
         let committed = transaction(connection, first, queue, &mut finished);
         for finish in finished {
             (finish.answer)(committed.clone());
         }
+        chores = Chores::Some;
+        busy_for += 1;
+        if busy_for >= TRANSACTIONS_A_CHORE {
+            chores = do_a_chore(connection);
+            busy_for = 0;
+        }
     }
+}
+
+/// Whether there may be something to do that nobody waits for.
+enum Chores {
+    Some,
+    None,
+}
+
+/// Removes a batch of what is nobody's, or else moves the log into the file. A chore that fails is tried again after the
+/// next change: whatever is wrong with the file, those who wait for a change are told.
+fn do_a_chore(connection: &mut Connection) -> Chores {
+    let collected = connection
+        .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
+        .map_err(JobError::from)
+        .and_then(|transaction| {
+            let removed = maintenance::collect(&transaction)?;
+            transaction.commit()?;
+            Ok(removed)
+        });
+    if matches!(collected, Ok(1..)) {
+        return Chores::Some;
+    }
+    drop(connection.execute_batch("PRAGMA wal_checkpoint(PASSIVE)"));
+    Chores::None
 }
 
 /// Runs the first job and those that queued up meanwhile. Jobs whose effects are to be undone leave the others alone;
@@ -98,7 +162,11 @@ fn transaction(
     };
     let mut next = Some(first);
     while let Some(job) = next {
-        transaction.execute_batch("SAVEPOINT job")?;
+        if let Err(error) = transaction.execute_batch("SAVEPOINT job") {
+            let error = JobError::from(error);
+            finished.push(job(Err(error.clone())));
+            return Err(error);
+        }
         let finish = job(Ok(&transaction));
         let undo = if finish.keep { "" } else { "ROLLBACK TO job;" };
         finished.push(finish);

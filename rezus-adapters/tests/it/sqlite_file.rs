@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rezus_adapters::sqlite::{Depth, OpenError, SqliteStore, backup, check};
 use rezus_core::base::{Clock, TenantName};
 use rezus_core::declared::backend::{Caller, StateBackend, ingest};
+use rezus_core::declared::compute::Inline;
 use rezus_core::declared::reader::{ReadError, StateReader};
 use rezus_core::declared::store::{IndexStore, StateStore};
 use rezus_core::declared::{ResourceAddress, VersionNumber};
@@ -32,8 +33,8 @@ impl Plane {
         Self {
             directory,
             store,
-            backend: StateBackend::new(Arc::clone(&states), clock),
-            reader: StateReader::new(states, index),
+            backend: StateBackend::new(Arc::clone(&states), clock, Arc::new(Inline)),
+            reader: StateReader::new(states, index, Arc::new(Inline)),
         }
     }
 
@@ -95,6 +96,8 @@ async fn an_index_that_is_absent_damaged_or_behind_is_rebuilt_and_changes_no_ans
         "UPDATE index_rows SET mode = 'else';",
         "UPDATE index_heads SET format = 99;",
         "UPDATE index_heads SET version = 1;",
+        "UPDATE index_heads SET version = 99;",
+        "UPDATE index_heads SET sha256 = zeroblob(32);",
         "UPDATE index_heads SET row_count = row_count + 1;",
     ] {
         plane.tamper(damage);
@@ -117,10 +120,12 @@ async fn space_of_removed_versions_goes_back_to_the_file_system() {
         body.extend_from_slice(format!(",\"noise\":\"{noise}\"}}").as_bytes());
         plane.post(&prod, body).await;
     }
-    let before = plane.store.tidy(NOON).await.unwrap();
+    plane.store.tidy(NOON).await.unwrap();
+    let before = plane.store.space().await.unwrap();
     let old: Vec<VersionNumber> = (1..=5).filter_map(VersionNumber::new).collect();
     assert_eq!(plane.store.remove_versions(&prod, &old).await.unwrap(), 5);
-    let after = plane.store.tidy(NOON).await.unwrap();
+    plane.store.tidy(NOON).await.unwrap();
+    let after = plane.store.space().await.unwrap();
     assert!(after.total_bytes * 3 < before.total_bytes, "{before:?} {after:?}");
     assert_eq!(after.free_bytes, 0);
     assert!(plane.answers(&prod).await.len() >= 3);
@@ -201,8 +206,27 @@ fn files_of_others_and_of_later_releases_are_left_alone() {
     let error = refused(&path("later"));
     assert!(matches!(error, OpenError::Newer { found: 99, .. }), "{error}");
 
+    std::fs::write(path("empty"), "").unwrap();
+    let error = SqliteStore::open(&path("empty")).map(drop).unwrap_err();
+    assert!(matches!(error, OpenError::Empty { .. }), "{error}");
+
     std::fs::write(path("text"), "no database at all, but longer than a header of one would be ".repeat(20))
         .unwrap();
     assert!(matches!(refused(&path("text")), OpenError::Sqlite { .. }));
     assert!(std::fs::read_to_string(path("text")).unwrap().starts_with("no database"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn when_the_last_handle_goes_the_file_alone_holds_everything() {
+    let plane = Plane::new();
+    let prod = tenant("prod");
+    for serial in 1..=20 {
+        plane.post(&prod, state(3, serial)).await;
+    }
+    let Plane { directory, store, backend, reader } = plane;
+    drop((store, backend, reader));
+    let copy = directory.path().join("copy.db");
+    std::fs::copy(directory.path().join("rezus.db"), &copy).unwrap();
+    let copied = SqliteStore::open(&copy).unwrap();
+    assert_eq!(copied.versions(&prod).await.unwrap().len(), 20);
 }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 
 use crate::base::{Clock, TenantName};
+use crate::declared::compute::{Compute, compute};
 use crate::declared::document::{self, Document};
 use crate::declared::store::{
     Change, CommitError, Content, LockTrace, NewVersion, RefusalRecord, Revision, StateStore, StoreError,
@@ -21,6 +22,7 @@ use crate::declared::store::{
 use crate::declared::{LockId, LockInfo, VersionNumber};
 
 pub use ingest::{Ingested, ingest};
+use refusal::shown;
 pub use refusal::{BackendError, Refusal};
 pub use retention::Retention;
 pub use rules::{Caller, Unlock};
@@ -33,6 +35,7 @@ const ATTEMPTS: usize = 64;
 pub struct StateBackend {
     store: Arc<dyn StateStore>,
     clock: Arc<dyn Clock>,
+    compute: Arc<dyn Compute>,
 }
 
 /// What an accepted write did.
@@ -45,9 +48,9 @@ pub enum Written {
 }
 
 impl StateBackend {
-    /// Makes a backend over a store.
-    pub fn new(store: Arc<dyn StateStore>, clock: Arc<dyn Clock>) -> Self {
-        Self { store, clock }
+    /// Makes a backend over a store. A rollback is computed behind `compute`.
+    pub fn new(store: Arc<dyn StateStore>, clock: Arc<dyn Clock>, compute: Arc<dyn Compute>) -> Self {
+        Self { store, clock, compute }
     }
 
     /// Returns the store, for reads that no rule governs.
@@ -107,11 +110,6 @@ impl StateBackend {
         info: &LockInfo,
         caller: &Caller,
     ) -> Result<(), BackendError> {
-        if let Ok(name) = TenantName::parse(info.id.as_str())
-            && (name == *tenant || self.store.tenant(&name).await?.is_some())
-        {
-            return Err(Refusal::LockIdIsName { id: info.id.clone() }.into());
-        }
         self.change(tenant, |record| {
             let now = self.clock.now();
             let record = rules::existing_or_new(record, tenant, caller, now)?;
@@ -120,6 +118,10 @@ impl StateBackend {
         .await
         .map_err(|error| match error {
             Failed::LockIdHeld => Refusal::LockIdHeldElsewhere { id: info.id.clone() }.into(),
+            Failed::NameIsLockId(_) if TenantName::parse(info.id.as_str()).is_ok() => {
+                Refusal::LockIdIsName { id: info.id.clone() }.into()
+            }
+            Failed::NameIsLockId(tenant) => Refusal::NameIsLockId { tenant }.into(),
             Failed::Backend(error) => error,
         })?;
         Ok(())
@@ -147,7 +149,7 @@ impl StateBackend {
         caller: &Caller,
     ) -> Result<(), BackendError> {
         let id = match which {
-            Unlock::Id(id) => Some(id),
+            Unlock::Id(id) | Unlock::Break(id) => Some(id),
             Unlock::Any => None,
         };
         let trace = self.trace(id).await?;
@@ -187,7 +189,7 @@ impl StateBackend {
             .change(tenant, |record| {
                 let now = self.clock.now();
                 if let (None, Some(id)) = (record, lock_id) {
-                    return Err(rules::lock_gone(id, trace.as_ref()));
+                    return Err(rules::lock_gone(tenant, id, trace.as_ref()));
                 }
                 let record = rules::existing_or_new(record, tenant, caller, now)?;
                 let next = rules::post(record, lock_id, trace.as_ref(), &state.candidate, caller, now)?;
@@ -246,11 +248,14 @@ impl StateBackend {
             let target = self.store.version(tenant, version).await?;
             let serial = rules::rollback_serial(&record, target.as_ref(), version)?;
             let body = self.body(tenant, version).await?;
-            let state = ingest(renumbered(&body, serial.get())?, None)?;
+            let size = u64::try_from(body.len()).unwrap_or(u64::MAX).saturating_mul(2);
+            let renumber = move || ingest(renumbered(&body, serial.get())?, None);
+            let state = compute(self.compute.as_ref(), size, renumber).await??;
             let next = rules::rollback(record, version, &state.candidate, caller, self.clock.now());
             match self.commit(tenant, Some(revision), next, Some(&state)).await {
                 Ok(Some(head)) => return Ok(head),
-                Ok(None) | Err(CommitError::Conflict | CommitError::LockIdHeld) => {}
+                Ok(None)
+                | Err(CommitError::Conflict | CommitError::LockIdHeld | CommitError::NameIsLockId) => {}
                 Err(CommitError::Store(error)) => return Err(error.into()),
             }
         }
@@ -263,10 +268,6 @@ impl StateBackend {
     ///
     /// [`BackendError::Refused`] if it exists, or its name is a lock's ID.
     pub async fn create_tenant(&self, tenant: &TenantName) -> Result<(), BackendError> {
-        let as_lock_id = LockId::parse(tenant.as_str()).ok();
-        if let Some(LockTrace::Held(_)) = self.trace(as_lock_id.as_ref()).await? {
-            return Err(Refusal::NameIsLockId { tenant: tenant.clone() }.into());
-        }
         self.change(tenant, |record| {
             if record.is_some_and(|record| record.permanent) {
                 return Err(Refusal::TenantExists { tenant: tenant.clone() });
@@ -326,7 +327,7 @@ impl StateBackend {
     ///
     /// # Errors
     ///
-    /// Always the refusal itself, or what kept it from being recorded.
+    /// Always the refusal itself.
     pub async fn refuse<T>(
         &self,
         tenant: &TenantName,
@@ -372,6 +373,7 @@ impl StateBackend {
                 Ok(head) => return Ok(head),
                 Err(CommitError::Conflict) => {}
                 Err(CommitError::LockIdHeld) => return Err(Failed::LockIdHeld),
+                Err(CommitError::NameIsLockId) => return Err(Failed::NameIsLockId(tenant.clone())),
                 Err(CommitError::Store(error)) => return Err(error.into()),
             }
         }
@@ -414,7 +416,7 @@ impl StateBackend {
         outcome: Result<T, BackendError>,
     ) -> Result<T, BackendError> {
         if let Err(BackendError::Refused(refusal)) = &outcome {
-            let record = self.store.tenant(tenant).await?;
+            let record = self.store.tenant(tenant).await.ok().flatten();
             let record = RefusalRecord {
                 at: self.clock.now(),
                 who: who.to_owned(),
@@ -423,7 +425,9 @@ impl StateBackend {
                 reason: refusal.to_string(),
                 head: record.and_then(|(record, _)| record.head).map(|head| head.version),
             };
-            self.store.record_refusal(tenant, record).await?;
+            // A store that cannot write now takes nothing from the refusal: it is the client's fault all the same, and
+            // must not be answered as one of ours.
+            drop(self.store.record_refusal(tenant, record).await);
         }
         outcome
     }
@@ -432,6 +436,7 @@ impl StateBackend {
 /// Why a change was not made, before it is known which lock's ID was in the way.
 enum Failed {
     LockIdHeld,
+    NameIsLockId(TenantName),
     Backend(BackendError),
 }
 
@@ -452,6 +457,7 @@ impl From<Failed> for BackendError {
         match failed {
             // Only a LOCK brings a new ID, and it names that ID itself.
             Failed::LockIdHeld => Self::Contended,
+            Failed::NameIsLockId(tenant) => Refusal::NameIsLockId { tenant }.into(),
             Failed::Backend(error) => error,
         }
     }
@@ -463,7 +469,7 @@ fn known<'a>(record: Option<&'a TenantRecord>, tenant: &TenantName) -> Result<&'
 
 fn who(caller: &Caller, info: Option<&LockInfo>) -> String {
     match info {
-        Some(info) if !info.who.is_empty() => format!("{} ({})", info.who, caller.name),
+        Some(info) if !info.who.is_empty() => format!("{} ({})", shown(&info.who), caller.name),
         _ => caller.name.clone(),
     }
 }

@@ -6,12 +6,13 @@
 
 mod error;
 mod member;
+mod naming;
 mod resources;
 mod writer;
 
 use std::ops::Range;
 
-pub use error::DocumentError;
+pub use error::{DocumentError, Place};
 pub(in crate::declared) use member::{INSTANCE_MEMBERS, known};
 pub(in crate::declared) use resources::{Parts, Watched};
 
@@ -19,8 +20,10 @@ use crate::declared::index::IndexRow;
 use crate::declared::json::{Cursor, Kind};
 use crate::declared::secrets::{self, SecretRules};
 use crate::declared::{Lineage, Serial};
-use error::Place;
 use resources::Resources;
+
+/// The longest lineage that is kept, in bytes: tools make UUIDs.
+const LONGEST_LINEAGE: usize = 1_024;
 
 /// What a document is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,6 +92,10 @@ pub fn read(body: &[u8]) -> Result<Document, DocumentError> {
 /// [`DocumentError`]; no message repeats content.
 pub fn read_with(body: &[u8], rules: SecretRules<'_>) -> Result<Document, DocumentError> {
     let text = text_of(body)?;
+    read_text(text, rules).map_err(|error| error.named(text))
+}
+
+fn read_text(text: &str, rules: SecretRules<'_>) -> Result<Document, DocumentError> {
     let mut top = Top::read(text, rules)?;
     if let Some(envelope) = top.envelope(text)? {
         return Ok(Document::Encrypted(envelope));
@@ -283,7 +290,11 @@ impl Top {
     }
 
     fn lineage(&self, text: &str) -> Result<Option<Lineage>, DocumentError> {
-        Ok(string_at(text, &self.lineage, "lineage")?.map(Lineage::new))
+        let lineage = string_at(text, &self.lineage, "lineage")?;
+        match lineage.as_ref().map(String::len) {
+            Some(length) if length > LONGEST_LINEAGE => Err(DocumentError::LongLineage { length }),
+            _ => Ok(lineage.map(Lineage::new)),
+        }
     }
 
     fn writer(&self, text: &str) -> Result<Option<String>, DocumentError> {

@@ -16,7 +16,17 @@ pub struct Fingerprint {
 impl Fingerprint {
     /// Computes both digests.
     pub fn of(body: &[u8]) -> Self {
-        Self { sha256: sha2::Sha256::digest(body).into(), md5: md5::Md5::digest(body).into() }
+        Self { sha256: Self::sha256_of(body), md5: Self::md5_of(body) }
+    }
+
+    /// Computes the SHA-256.
+    pub(in crate::declared) fn sha256_of(body: &[u8]) -> [u8; 32] {
+        sha2::Sha256::digest(body).into()
+    }
+
+    /// Computes the MD5.
+    pub(in crate::declared) fn md5_of(body: &[u8]) -> [u8; 16] {
+        md5::Md5::digest(body).into()
     }
 
     /// Returns the SHA-256 as 64 lower-case hexadecimal digits.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::base::TenantName;
+use crate::declared::compute::{Busy, Compute, compute};
 use crate::declared::document::{self, Document};
 use crate::declared::index::{INDEX_FORMAT, IndexHead, IndexRow};
 use crate::declared::store::{Content, IndexStore, StateStore, StoreError, VersionMeta};
@@ -18,6 +19,7 @@ use crate::declared::{ResourceAddress, VersionNumber};
 pub struct StateReader {
     states: Arc<dyn StateStore>,
     index: Arc<dyn IndexStore>,
+    compute: Arc<dyn Compute>,
 }
 
 /// The objects of a state, and the version they are of.
@@ -81,15 +83,18 @@ pub enum ReadError {
         /// The deposed key that was looked for.
         deposed: Option<String>,
     },
+    /// There was no room to compute.
+    #[error(transparent)]
+    Busy(#[from] Busy),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl StateReader {
-    /// Makes a reader over the two stores.
-    pub fn new(states: Arc<dyn StateStore>, index: Arc<dyn IndexStore>) -> Self {
-        Self { states, index }
+    /// Makes a reader over the two stores. An index is rebuilt behind `compute`.
+    pub fn new(states: Arc<dyn StateStore>, index: Arc<dyn IndexStore>, compute: Arc<dyn Compute>) -> Self {
+        Self { states, index, compute }
     }
 
     /// Returns all objects of the current state.
@@ -98,11 +103,13 @@ impl StateReader {
     ///
     /// [`ReadError`].
     pub async fn list(&self, tenant: &TenantName) -> Result<Listing, ReadError> {
+        let mut attempt = 0;
         loop {
+            attempt += 1;
             let version = self.plain_head(tenant).await?;
             match self.index.rows(tenant).await? {
                 Some((head, rows)) if fits(head, &version) => return Ok(Listing { version, rows }),
-                Some((head, _)) if is_ahead(head, &version) => continue,
+                Some((head, _)) if attempt <= PATIENCE && is_ahead(head, &version) => continue,
                 _ => {}
             }
             if let Some(rows) = self.rebuild_from(tenant, &version).await? {
@@ -123,7 +130,9 @@ impl StateReader {
         address: &ResourceAddress,
         deposed: Option<&str>,
     ) -> Result<Object, ReadError> {
+        let mut attempt = 0;
         loop {
+            attempt += 1;
             let version = self.plain_head(tenant).await?;
             let absent = || ReadError::NoObject {
                 tenant: tenant.clone(),
@@ -138,7 +147,7 @@ impl StateReader {
                         return Ok(Object { version: version.version, row, bytes });
                     }
                 }
-                Some((head, _)) if is_ahead(head, &version) => continue,
+                Some((head, _)) if attempt <= PATIENCE && is_ahead(head, &version) => continue,
                 Some(_) => {}
                 None => {
                     if self.index.head(tenant).await?.is_some_and(|head| fits(head, &version)) {
@@ -200,7 +209,8 @@ impl StateReader {
         let Some(body) = body else {
             return Ok(None);
         };
-        let rows: Arc<[IndexRow]> = match document::read(&body) {
+        let read = move || document::read(&body);
+        let rows: Arc<[IndexRow]> = match compute(self.compute.as_ref(), version.size_bytes, read).await? {
             Ok(Document::Plain(state)) => state.rows.into(),
             Ok(Document::Encrypted(_)) | Err(_) => {
                 let what = format!("version {} of {tenant}", version.version);
@@ -224,7 +234,11 @@ fn fits(head: IndexHead, version: &VersionMeta) -> bool {
         && head.format == INDEX_FORMAT
 }
 
-/// Tells whether a newer version came in since `version` was read.
+/// How often an index that names a newer version than the record is taken for one that just came in. After that it is
+/// taken for damage.
+const PATIENCE: u32 = 3;
+
+/// Tells whether a newer version seems to have come in since `version` was read.
 fn is_ahead(head: IndexHead, version: &VersionMeta) -> bool {
     head.format == INDEX_FORMAT && head.version > version.version
 }

@@ -18,6 +18,9 @@ pub const LOCK_MEMORY: Duration = Duration::from_hours(7 * 24);
 /// How many refusals of a tenant are kept.
 pub const REFUSALS_KEPT: usize = 100;
 
+/// How many refusals are kept of all names that are no tenants.
+pub const REFUSALS_OF_NOBODY_KEPT: usize = 1_000;
+
 /// Which state of a tenant's record a change was decided on. Opaque; only equality means anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Revision(pub u64);
@@ -35,6 +38,8 @@ pub struct TenantRecord {
     pub require_locks: bool,
     /// The lock, while one is held.
     pub lock: Option<HeldLock>,
+    /// The lock that was let go last.
+    pub last_released: Option<LockId>,
     /// The newest version, tombstones included; `None` before the first.
     pub head: Option<VersionMeta>,
     /// The greatest serial of any version ever accepted, removed ones included.
@@ -50,6 +55,9 @@ pub struct HeldLock {
     pub acquired_at: Timestamp,
     /// To whom: the caller as the server knows it.
     pub acquired_by: String,
+    /// The newest version when it was granted: later ones under its ID are of this lock, earlier ones of another with
+    /// the same ID.
+    pub acquired_head: Option<VersionNumber>,
 }
 
 /// What the bytes of a version are.
@@ -212,6 +220,10 @@ pub enum CommitError {
     /// The lock's ID is held in another tenant. Nothing changed.
     #[error("the lock's ID is held in another tenant")]
     LockIdHeld,
+    /// The lock's ID is the name of a tenant, or the new tenant's name is the ID of a lock that is held: requests that
+    /// name either could not be told apart. Nothing changed.
+    #[error("a lock's ID and a tenant's name are the same")]
+    NameIsLockId,
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -221,7 +233,7 @@ pub enum CommitError {
 ///
 /// *Contract.* [`StateStore::commit`] is the only way to change a record. It is atomic (all of a [`Change`] or
 /// nothing), a compare-and-swap on the record's revision, and durable before it returns `Ok`. What it wrote is seen by
-/// every read that begins afterwards. A lock's ID is held by one tenant at most. Versions are immutable but for
+/// every read that begins afterwards. A lock's ID is held by one tenant at most, and is no tenant's name. Versions are immutable but for
 /// `intermediate` and `pinned`, and are given back byte for byte. Reads may run while a commit does, and see all of it
 /// or nothing.
 ///
@@ -249,7 +261,8 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// [`CommitError::Conflict`] when `expected` is not the present revision, [`CommitError::LockIdHeld`] when the
-    /// record's lock is held in another tenant, [`CommitError::Store`] when the store failed.
+    /// record's lock is held in another tenant, [`CommitError::NameIsLockId`] when a lock's ID and a tenant's name would
+    /// be the same, [`CommitError::Store`] when the store failed.
     async fn commit(&self, change: Change) -> Result<(), CommitError>;
 
     /// Returns what is known of a lock's ID; a held one before a released one, the last released before earlier ones.
@@ -303,8 +316,8 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
         pinned: bool,
     ) -> Result<bool, StoreError>;
 
-    /// Removes versions, and gives their space back. The newest version and pinned ones stay, whatever is asked.
-    /// Returns how many were removed. The tenant's counter and its highest serial do not move.
+    /// Removes versions; [`StateStore::tidy`] gives their space back. The newest version and pinned ones stay, whatever
+    /// is asked. Returns how many were removed. The tenant's counter and its highest serial do not move.
     ///
     /// # Errors
     ///
@@ -315,7 +328,8 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
         versions: &[VersionNumber],
     ) -> Result<u64, StoreError>;
 
-    /// Keeps a refusal, and forgets all but the newest [`REFUSALS_KEPT`] of the tenant.
+    /// Keeps a refusal, and forgets all but the newest [`REFUSALS_KEPT`] of the tenant, and all but the newest
+    /// [`REFUSALS_OF_NOBODY_KEPT`] of names that are no tenants.
     ///
     /// # Errors
     ///
@@ -330,12 +344,26 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     async fn refusals(&self, tenant: &TenantName) -> Result<Vec<RefusalRecord>, StoreError>;
 
     /// Does what nobody waits for: finishes removals, gives free space back, and forgets refusals of names that are no
-    /// tenants once they are older than [`LOCK_MEMORY`]. Others may work meanwhile. Returns how space is used then.
+    /// tenants once they are older than [`LOCK_MEMORY`]. Others may work meanwhile.
     ///
     /// # Errors
     ///
     /// [`StoreError`] when something cannot be written; what was done until then stays done.
-    async fn tidy(&self, now: Timestamp) -> Result<Space, StoreError>;
+    async fn tidy(&self, now: Timestamp) -> Result<(), StoreError>;
+
+    /// Returns how space is used.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when it cannot be read.
+    async fn space(&self) -> Result<Space, StoreError>;
+
+    /// Tells whether the store can be read and written, and changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when it cannot.
+    async fn ready(&self) -> Result<(), StoreError>;
 }
 
 /// How a store's space is used, in bytes.

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use rezus_core::base::TenantName;
 use rezus_core::declared::backend::{BackendError, Caller, StateBackend, Unlock, Written, ingest};
+use rezus_core::declared::compute::Inline;
 use rezus_core::declared::store::{Content, StateStore as _, TenantRecord};
 use rezus_core::declared::{LockId, LockInfo, Serial, VersionNumber};
 use rezus_testkit::clock::ManualClock;
@@ -187,7 +188,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let store = FakeStateStore::new();
-            let backend = StateBackend::new(Arc::new(store.handle()), Arc::new(ManualClock::at(NOON)));
+            let backend = StateBackend::new(Arc::new(store.handle()), Arc::new(ManualClock::at(NOON)), Arc::new(Inline));
             let mut holders: BTreeMap<LockId, TenantName> = BTreeMap::new();
             for request in requests {
                 let mut before = Vec::new();
@@ -239,7 +240,8 @@ fn tenant_of(request: &Request) -> usize {
 #[tokio::test]
 async fn many_writers_at_once_make_a_line_of_versions() {
     let store = FakeStateStore::new();
-    let backend = StateBackend::new(Arc::new(store.handle()), Arc::new(ManualClock::at(NOON)));
+    let backend =
+        StateBackend::new(Arc::new(store.handle()), Arc::new(ManualClock::at(NOON)), Arc::new(Inline));
     let writers: Vec<_> = (1..=20_u64)
         .map(|serial| {
             let backend = backend.clone();

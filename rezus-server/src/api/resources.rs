@@ -6,7 +6,6 @@ use axum::response::{IntoResponse as _, Response};
 use rezus_core::declared::{ResourceAddress, Serial, masked};
 use serde::{Deserialize, Serialize};
 
-use super::versions::on_a_blocking_thread;
 use super::views::{ObjectView, ResourceView, ResourcesView};
 use super::{Path, Query, tenant};
 use crate::compose::Plane;
@@ -60,12 +59,7 @@ pub(super) async fn rebuild_index(
     Path(name): Path<String>,
 ) -> Result<Json<Rebuilt>, ApiError> {
     let tenant = tenant(&name)?;
-    let reader = plane.reader.clone();
-    let rows = on_a_blocking_thread({
-        let tenant = tenant.clone();
-        async move { reader.rebuild(&tenant).await }
-    })
-    .await??;
+    let rows = plane.reader.rebuild(&tenant).await?;
     tracing::info!(tenant.name = %tenant, rows, "index rebuilt");
     Ok(Json(Rebuilt { rows }))
 }

@@ -9,7 +9,7 @@ use rezus_core::declared::store::TenantRecord;
 use serde::{Deserialize, Serialize};
 
 use super::views::{List, LockView, RefusalView, TenantView};
-use super::{Body, Path, Query, tenant};
+use super::{Body, Path, Query, counted, tenant};
 use crate::compose::Plane;
 use crate::error::ApiError;
 use crate::peer::Peer;
@@ -130,11 +130,13 @@ pub(super) async fn break_lock(
     let caller = peer.caller(plane.limits.create_on_write);
     let broken = locks(State(plane.clone()), Path(name.clone())).await?;
     let which = match which.id {
-        Some(id) => Unlock::Id(LockId::parse(&id).map_err(|error| ApiError::bad_request(error.to_string()))?),
+        Some(id) => {
+            Unlock::Break(LockId::parse(&id).map_err(|error| ApiError::bad_request(error.to_string()))?)
+        }
         None => Unlock::Any,
     };
     let name = tenant(&name)?;
-    plane.backend.unlock(&name, &which, &caller).await?;
+    counted(&plane, "UNLOCK", plane.backend.unlock(&name, &which, &caller).await)?;
     tracing::warn!(tenant.name = %name, caller = caller.name, "lock broken by an operator");
     Ok(broken)
 }
@@ -182,8 +184,9 @@ pub(super) async fn prune(
     let plan = plane.sweep.plan().await?;
     if !prune.dry_run {
         plane.sweep.carry_out(&plan).await?;
+        plane.sweep.tidy().await?;
     }
-    let space = plane.sweep.tidy().await?;
+    let space = plane.backend.store().space().await?;
     let items = plan.iter().map(|expired| PrunedTenant {
         tenant: expired.tenant.to_string(),
         versions: expired.versions.iter().map(|meta| meta.version.get()).collect(),

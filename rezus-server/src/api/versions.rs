@@ -4,7 +4,6 @@ use axum::Json;
 use axum::extract::{ConnectInfo, State};
 use axum::response::Response;
 use rezus_core::base::TenantName;
-use rezus_core::declared::VersionNumber;
 use rezus_core::declared::backend::Refusal;
 use rezus_core::declared::diff::{self, ObjectChange, Side};
 use rezus_core::declared::document::{self, Document, DocumentError};
@@ -13,7 +12,7 @@ use rezus_core::declared::store::{Content, VersionMeta};
 use serde::Deserialize;
 
 use super::views::{DiffView, List, VersionView};
-use super::{Body, Path, Query, tenant, tenants, version};
+use super::{Body, Path, Query, counted, tenant, tenants, version};
 use crate::compose::Plane;
 use crate::error::ApiError;
 use crate::peer::Peer;
@@ -100,13 +99,8 @@ pub(super) async fn rollback(
 ) -> Result<Json<VersionView>, ApiError> {
     let (tenant, version) = (tenant(&name)?, version(rollback.version)?);
     let caller = peer.caller(plane.limits.create_on_write);
-    let backend = plane.backend.clone();
-    // Reading and indexing a state takes a core for as long as it is large: not on a thread that serves others.
-    let written = on_a_blocking_thread({
-        let tenant = tenant.clone();
-        async move { backend.rollback(&tenant, version, &caller).await }
-    })
-    .await??;
+    let written = plane.backend.rollback(&tenant, version, &caller).await;
+    let written = counted(&plane, "rollback", written)?;
     tracing::info!(tenant.name = %tenant, to = version.get(), state.version = written.version.get(), "state rolled back");
     Ok(Json(VersionView::of(&written)))
 }
@@ -127,15 +121,15 @@ pub(super) async fn diff(
     let tenant = tenant(&name)?;
     let from = readable(&plane, &tenant, compared.from).await?;
     let to = readable(&plane, &tenant, compared.to).await?;
-    let backend = plane.backend.clone();
-    let numbers = (from, to);
-    let bodies = async move {
-        let old = backend.body(&tenant, numbers.0).await?;
-        let new = backend.body(&tenant, numbers.1).await?;
+    // Two bodies, their rows and secrets, and what differs.
+    let bytes = (from.size_bytes + to.size_bytes).saturating_mul(2);
+    let (from, to) = (from.version, to.version);
+    let compared = async {
+        let (old, new) = (plane.backend.body(&tenant, from).await?, plane.backend.body(&tenant, to).await?);
         // Both were accepted, so both can be read.
-        compare(&old, &new).map_err(ApiError::internal)
+        plane.intake.on_a_core(move || compare(&old, &new)).await?.map_err(ApiError::internal)
     };
-    let changes = on_a_blocking_thread(bodies).await??;
+    let changes = plane.intake.with_room(bytes, compared).await??;
     Ok(Json(DiffView::of(from, to, changes)))
 }
 
@@ -152,21 +146,13 @@ fn compare(old: &[u8], new: &[u8]) -> Result<Vec<ObjectChange>, DocumentError> {
 }
 
 /// A version that holds a state in clear.
-async fn readable(plane: &Plane, tenant: &TenantName, number: u64) -> Result<VersionNumber, ApiError> {
+async fn readable(plane: &Plane, tenant: &TenantName, number: u64) -> Result<VersionMeta, ApiError> {
     let meta = find(plane, tenant, number).await?;
     match meta.content {
-        Content::Plain { .. } => Ok(meta.version),
+        Content::Plain { .. } => Ok(meta),
         Content::Encrypted => {
             Err(ReadError::Encrypted { tenant: tenant.clone(), version: meta.version }.into())
         }
         Content::Tombstone => Err(Refusal::NoStateInVersion { version: meta.version }.into()),
     }
-}
-
-/// Runs what is mostly computing on a thread that serves nobody else.
-pub(super) async fn on_a_blocking_thread<T: Send + 'static>(
-    work: impl Future<Output = T> + Send + 'static,
-) -> Result<T, ApiError> {
-    let runtime = tokio::runtime::Handle::current();
-    tokio::task::spawn_blocking(move || runtime.block_on(work)).await.map_err(ApiError::internal)
 }

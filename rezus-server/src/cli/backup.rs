@@ -40,6 +40,12 @@ impl Backup {
         if !database.exists() {
             return Err(StartError::from(DataDirError::Absent(self.data_dir.clone())).into());
         }
+        if self.file.exists() {
+            return Err(CliError::Usage(format!(
+                "{} is there already: name a new file",
+                self.file.display()
+            )));
+        }
         copy(&database, &self.file)?;
         let size = std::fs::metadata(&self.file).map_or(0, |file| file.len());
         writeln!(out, "{}: {} copied", self.file.display(), crate::config::ByteSize(size))?;
@@ -54,20 +60,77 @@ impl Restore {
         data_dir.create().map_err(StartError::from)?;
         let lock = data_dir.lock().map_err(StartError::from)?;
         let database = data_dir.database();
-        if database.exists() {
-            if !self.force {
-                return Err(CliError::Usage(format!(
-                    "{} has data already: add --force to put it aside, or name another --data-dir",
-                    self.data_dir.display()
-                )));
-            }
-            put_aside(&database)?;
+        let parts = Parts::of(&database);
+        if !parts.present().is_empty() && !self.force {
+            return Err(CliError::Usage(format!(
+                "{} has data already: add --force to put it aside, or name another --data-dir",
+                self.data_dir.display()
+            )));
         }
-        copy(&self.file, &database)?;
+        // Whole and durable beside the old one, before that is touched.
+        let restored = database.with_added_extension("restored");
+        remove_if_there(&restored)?;
+        copy(&self.file, &restored)?;
+        parts.put_aside()?;
+        std::fs::rename(&restored, &database).map_err(|source| file_error(&database, "written", source))?;
+        sync_directory(&self.data_dir)?;
         drop(lock);
         writeln!(out, "{}: restored from {}", self.data_dir.display(), self.file.display())?;
         Ok(())
     }
+}
+
+/// A database and what belongs to it. A log that is left lying would be read into whatever takes the database's place.
+struct Parts([PathBuf; 3]);
+
+impl Parts {
+    fn of(database: &Path) -> Self {
+        let with = |suffix: &str| {
+            let mut path = database.as_os_str().to_owned();
+            path.push(suffix);
+            PathBuf::from(path)
+        };
+        // In the order they are put aside: what an interruption leaves is a log without its database, which no server
+        // starts on, and never a database without its log.
+        Self([database.to_owned(), with("-wal"), with("-shm")])
+    }
+
+    fn present(&self) -> Vec<&PathBuf> {
+        self.0.iter().filter(|path| path.exists()).collect()
+    }
+
+    /// Renames what is there, unless something was put aside before.
+    fn put_aside(&self) -> Result<(), CliError> {
+        let aside = |path: &Path| path.with_added_extension("before-restore");
+        if let Some(taken) = self.0.iter().map(|path| aside(path)).find(|path| path.exists()) {
+            return Err(CliError::Usage(format!(
+                "{} is there from an earlier restore: move it away first",
+                taken.display()
+            )));
+        }
+        for path in self.present() {
+            std::fs::rename(path, aside(path)).map_err(|source| file_error(path, "put aside", source))?;
+        }
+        Ok(())
+    }
+}
+
+fn remove_if_there(path: &Path) -> Result<(), CliError> {
+    match std::fs::remove_file(path) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+            Err(file_error(path, "removed", source))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn sync_directory(path: &Path) -> Result<(), CliError> {
+    let synced = std::fs::File::open(path).and_then(|directory| directory.sync_all());
+    synced.map_err(|source| file_error(path, "written", source))
+}
+
+fn file_error(path: &Path, what: &'static str, source: std::io::Error) -> CliError {
+    CliError::File { path: path.display().to_string(), what, source }
 }
 
 fn copy(from: &Path, to: &Path) -> Result<(), StartError> {
@@ -77,30 +140,5 @@ fn copy(from: &Path, to: &Path) -> Result<(), StartError> {
         progress.set_position(done);
     })?;
     progress.finish_and_clear();
-    Ok(())
-}
-
-/// Renames a database and its log, unless something was put aside before.
-fn put_aside(database: &Path) -> Result<(), CliError> {
-    let aside = database.with_added_extension("before-restore");
-    if aside.exists() {
-        return Err(CliError::Usage(format!(
-            "{} is there from an earlier restore: move it away first",
-            aside.display()
-        )));
-    }
-    for suffix in ["", "-wal", "-shm"] {
-        let mut from = database.as_os_str().to_owned();
-        from.push(suffix);
-        let mut to = aside.as_os_str().to_owned();
-        to.push(suffix);
-        if Path::new(&from).exists() {
-            std::fs::rename(&from, &to).map_err(|source| CliError::File {
-                path: database.display().to_string(),
-                what: "put aside",
-                source,
-            })?;
-        }
-    }
     Ok(())
 }

@@ -2,7 +2,7 @@
 //! the directory where none runs. The requests are the same.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use axum::Router;
@@ -13,9 +13,9 @@ use tower::ServiceExt as _;
 
 use super::Target;
 use crate::compose::{self, StartError};
-use crate::config::Config;
+use crate::config::{Config, ConfigError};
 use crate::data_dir::{DataDir, DataDirError, DataDirLock};
-use crate::serve;
+use crate::serve::{self, SocketPath};
 
 /// A way to a server.
 #[derive(Debug)]
@@ -27,6 +27,9 @@ enum Way {
         client: reqwest::Client,
         base: String,
         token: Option<String>,
+        /// The way to the server's socket, by which the client connects when it first sends.
+        #[expect(dead_code, reason = "held while the client connects through it")]
+        socket: Option<SocketPath>,
     },
     InProcess {
         router: Router,
@@ -48,6 +51,9 @@ pub enum ClientError {
     /// The data directory cannot be opened.
     #[error(transparent)]
     Open(#[from] StartError),
+    /// The settings for it cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     /// The server that runs on the data directory cannot be reached.
     #[error("the server that runs on {path} does not answer on its socket")]
     Socket {
@@ -95,21 +101,26 @@ impl Client {
                 let token = target.token_file.as_ref().map(read).transpose()?;
                 Self::by_url(url, token)
             }
-            None => Self::by_directory(&DataDir::new(&target.data_dir)).await,
+            None => Self::by_directory(&DataDir::new(&target.data_dir()), target.config.as_deref()).await,
         }
     }
 
     /// Asks the server at a URL.
     pub(super) fn by_url(url: &str, token: Option<String>) -> Result<Self, ClientError> {
-        let client = reqwest::Client::builder().build().map_err(ClientError::Http)?;
-        Ok(Self(Way::Http { client, base: url.trim_end_matches('/').to_owned(), token }))
+        let builder = reqwest::Client::builder();
+        // A proxy of the machine's is none for the machine itself.
+        let builder = if is_loopback(url) { builder.no_proxy() } else { builder };
+        let client = builder.build().map_err(ClientError::Http)?;
+        Ok(Self(Way::Http { client, base: url.trim_end_matches('/').to_owned(), token, socket: None }))
     }
 
-    async fn by_directory(data_dir: &DataDir) -> Result<Self, ClientError> {
+    async fn by_directory(data_dir: &DataDir, config: Option<&Path>) -> Result<Self, ClientError> {
         if !data_dir.database().exists() {
             return Err(StartError::from(DataDirError::Absent(data_dir.path().to_owned())).into());
         }
-        match compose::compose(&Config::default(), data_dir) {
+        // As the server would have them: how long versions are kept, how large a state may be.
+        let config = Config::load(config, std::env::vars())?;
+        match compose::compose(&config, data_dir) {
             Ok(composed) => {
                 let router = serve::in_process(&composed.plane);
                 Ok(Self(Way::InProcess { router, lock: composed.lock }))
@@ -121,18 +132,19 @@ impl Client {
 
     /// Asks the server that holds the directory. One that has just been started may not listen yet.
     async fn by_socket(data_dir: &DataDir) -> Result<Self, ClientError> {
-        let socket = data_dir.socket();
+        let failed = |source| ClientError::Socket { path: data_dir.path().display().to_string(), source };
+        let socket = SocketPath::to(&data_dir.socket()).map_err(failed)?;
         for patience in (0..25).rev() {
-            match tokio::net::UnixStream::connect(&socket).await {
+            match tokio::net::UnixStream::connect(socket.path()).await {
                 Ok(_) => break,
                 Err(_) if patience > 0 => tokio::time::sleep(Duration::from_millis(200)).await,
-                Err(source) => {
-                    return Err(ClientError::Socket { path: data_dir.path().display().to_string(), source });
-                }
+                Err(source) => return Err(failed(source)),
             }
         }
-        let client = reqwest::Client::builder().unix_socket(socket).build().map_err(ClientError::Http)?;
-        Ok(Self(Way::Http { client, base: "http://rezus.sock".to_owned(), token: None }))
+        let client = reqwest::Client::builder().no_proxy().unix_socket(socket.path()).build();
+        let client = client.map_err(ClientError::Http)?;
+        let base = "http://localhost".to_owned();
+        Ok(Self(Way::Http { client, base, token: None, socket: Some(socket) }))
     }
 
     /// Sends a request and returns the answer, whatever it is.
@@ -146,7 +158,7 @@ impl Client {
         let query: String = form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
         let target = if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") };
         match &self.0 {
-            Way::Http { client, base, token } => {
+            Way::Http { client, base, token, .. } => {
                 let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap_or_default();
                 let mut request = client
                     .request(method, format!("{base}{target}"))
@@ -195,6 +207,21 @@ impl Client {
         let list = self.get(path, &[]).await?;
         let items = list["items"].as_array().map(Vec::as_slice).unwrap_or_default();
         Ok(items.iter().filter_map(|item| item["name"].as_str()).map(ToOwned::to_owned).collect())
+    }
+}
+
+/// Tells whether a URL leads to this machine.
+fn is_loopback(url: &str) -> bool {
+    let Ok(url) = reqwest::Url::parse(url) else {
+        return false;
+    };
+    match url.host_str() {
+        Some("localhost") => true,
+        Some(host) => {
+            let host = host.trim_start_matches('[').trim_end_matches(']');
+            host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+        }
+        None => false,
     }
 }
 

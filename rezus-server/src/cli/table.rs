@@ -50,9 +50,21 @@ pub(super) fn cell(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
         Value::String(text) if text.is_empty() => "-".to_owned(),
-        Value::String(text) => text.clone(),
+        Value::String(text) => harmless(text),
         other => other.to_string(),
     }
+}
+
+/// Shows a text of somebody else's: control characters, which a terminal would obey, as their escapes.
+fn harmless(text: &str) -> String {
+    text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
+        if c.is_control() {
+            shown.extend(c.escape_default());
+        } else {
+            shown.push(c);
+        }
+        shown
+    })
 }
 
 /// Shows a size in bytes.
@@ -75,6 +87,12 @@ mod tests {
         let rows = [vec!["a".to_owned(), "long cell".to_owned()], vec!["bcd".to_owned(), "x".to_owned()]];
         print(&["ONE", "TWO"], rows, &mut out).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), "ONE   TWO\na     long cell\nbcd   x\n");
+    }
+
+    #[test]
+    fn texts_of_others_do_not_move_the_terminal() {
+        assert_eq!(cell(&"\u{1b}[2Jroot@vm\nADMIN".into()), "\\u{1b}[2Jroot@vm\\nADMIN");
+        assert_eq!(cell(&"ünï \"x\"".into()), "ünï \"x\"");
     }
 
     #[test]

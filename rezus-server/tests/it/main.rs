@@ -8,6 +8,7 @@ mod canary;
 mod cases;
 mod cli;
 mod durability;
+mod edge;
 mod in_process;
 mod lock;
 mod protocol;

@@ -164,8 +164,20 @@ impl StateStore for FakeStateStore {
         self.reading(|storage| storage.refusals(tenant)).await
     }
 
-    async fn tidy(&self, now: Timestamp) -> Result<Space, StoreError> {
-        self.writing(|storage| Ok(storage.tidy(now))).await
+    async fn tidy(&self, now: Timestamp) -> Result<(), StoreError> {
+        self.writing(|storage| {
+            storage.tidy(now);
+            Ok(())
+        })
+        .await
+    }
+
+    async fn space(&self) -> Result<Space, StoreError> {
+        self.reading(|_| Space { total_bytes: 0, free_bytes: 0 }).await
+    }
+
+    async fn ready(&self) -> Result<(), StoreError> {
+        self.reading(|_| ()).await
     }
 }
 

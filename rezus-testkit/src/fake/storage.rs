@@ -7,8 +7,8 @@ use bytes::Bytes;
 use rezus_core::base::{TenantName, Timestamp};
 use rezus_core::declared::index::{INDEX_FORMAT, IndexHead, IndexRow};
 use rezus_core::declared::store::{
-    Change, CommitError, Content, LOCK_MEMORY, LockTrace, NewVersion, REFUSALS_KEPT, RefusalRecord,
-    ReleasedLock, Revision, Space, StoreError, TenantRecord, VersionMeta,
+    Change, CommitError, Content, HeldLock, LOCK_MEMORY, LockTrace, NewVersion, REFUSALS_KEPT,
+    REFUSALS_OF_NOBODY_KEPT, RefusalRecord, ReleasedLock, Revision, StoreError, TenantRecord, VersionMeta,
 };
 use rezus_core::declared::{LockId, VersionNumber};
 
@@ -142,6 +142,22 @@ impl Storage {
         {
             return Err(CommitError::LockIdHeld);
         }
+        let was_locked = present.as_ref().is_some_and(|(record, _)| record.lock.is_some());
+        let names_a_tenant = |lock: &HeldLock| {
+            let id = lock.info.id.as_str();
+            id == change.tenant.as_str() || self.tenants.keys().any(|name| name.as_str() == id)
+        };
+        let takes_a_locks_name = change.expected.is_none()
+            && self.tenants.values().any(|tenant| {
+                tenant
+                    .record
+                    .lock
+                    .as_ref()
+                    .is_some_and(|lock| lock.info.id.as_str() == change.tenant.as_str())
+            });
+        if takes_a_locks_name || (!was_locked && wanted.is_some_and(names_a_tenant)) {
+            return Err(CommitError::NameIsLockId);
+        }
 
         if let Some(released) = change.released {
             let forgotten = released.released_at.minus(LOCK_MEMORY);
@@ -255,6 +271,30 @@ impl Storage {
         let refusals = self.refusals.entry(tenant.clone()).or_default();
         refusals.push_front(refusal);
         refusals.truncate(REFUSALS_KEPT);
+        if self.tenants.contains_key(tenant) {
+            return;
+        }
+        let is_nobody = |name: &TenantName| !self.tenants.contains_key(name);
+        let mut of_nobody: usize = self
+            .refusals
+            .iter()
+            .filter(|(name, _)| is_nobody(name))
+            .map(|(_, refusals)| refusals.len())
+            .sum();
+        // The oldest go first; of names with equal times, the first by name.
+        while of_nobody > REFUSALS_OF_NOBODY_KEPT {
+            let oldest = self.refusals.iter().filter(|(name, _)| is_nobody(name));
+            let oldest = oldest.min_by_key(|(_, refusals)| refusals.back().map(|refusal| refusal.at));
+            let Some(name) = oldest.map(|(name, _)| name.clone()) else { return };
+            let emptied = self.refusals.get_mut(&name).is_none_or(|refusals| {
+                refusals.pop_back();
+                refusals.is_empty()
+            });
+            if emptied {
+                self.refusals.remove(&name);
+            }
+            of_nobody -= 1;
+        }
     }
 
     pub(super) fn refusals(&self, tenant: &TenantName) -> Vec<RefusalRecord> {
@@ -262,7 +302,7 @@ impl Storage {
     }
 
     /// Forgets refusals of nobody; memory has no space to give back.
-    pub(super) fn tidy(&mut self, now: Timestamp) -> Space {
+    pub(super) fn tidy(&mut self, now: Timestamp) {
         let oldest = now.minus(LOCK_MEMORY);
         let tenants = &self.tenants;
         self.refusals.retain(|name, refusals| {
@@ -271,7 +311,6 @@ impl Storage {
             }
             !refusals.is_empty()
         });
-        Space { total_bytes: 0, free_bytes: 0 }
     }
 
     pub(super) fn index(&self, tenant: &TenantName) -> Option<&(IndexHead, Vec<IndexRow>)> {

@@ -3,3 +3,4 @@
 mod fakes;
 mod files;
 mod laws;
+mod walls;

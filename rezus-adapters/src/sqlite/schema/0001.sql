@@ -5,7 +5,7 @@ CREATE TABLE counters (
 ) STRICT, WITHOUT ROWID;
 INSERT INTO counters VALUES ('revision', 0);
 
--- One row a tenant. An id is never used again, so versions of a removed tenant are nobody's.
+-- One row a tenant. Versions of removed tenants, and removed versions, are those of tenant 0: nobody's.
 CREATE TABLE tenants (
     id               INTEGER PRIMARY KEY AUTOINCREMENT,
     name             TEXT    NOT NULL UNIQUE,
@@ -18,7 +18,9 @@ CREATE TABLE tenants (
     lock_id          TEXT    UNIQUE,
     lock_info        TEXT,             -- the client's JSON
     lock_acquired_at INTEGER,
-    lock_acquired_by TEXT
+    lock_acquired_by TEXT,
+    lock_head        INTEGER,          -- number of the newest version when the lock was granted
+    last_released    TEXT              -- ID of the lock that was let go last
 ) STRICT;
 
 CREATE TABLE versions (
@@ -106,4 +108,7 @@ CREATE TABLE index_rows (
     seal          INTEGER NOT NULL, -- CRC-32 of all other columns but the first
     PRIMARY KEY (head_id, address, deposed)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX index_rows_by_type ON index_rows (head_id, resource_type, name);
+-- Heads that were replaced, whose rows are still there: nobody's, removed while nobody waits.
+CREATE TABLE index_garbage (
+    head_id INTEGER PRIMARY KEY
+) STRICT;

@@ -43,10 +43,12 @@ pub fn ingest(body: Bytes, content_md5: Option<[u8; 16]>) -> Result<Ingested, Re
         (Fingerprint::of(&body), document::read(&body))
     } else {
         std::thread::scope(|scope| {
-            let digesting = scope.spawn(|| Fingerprint::of(&body));
+            // MD5 alone takes as long as all the rest.
+            let md5 = scope.spawn(|| Fingerprint::md5_of(&body));
             let document = document::read(&body);
-            let fingerprint = digesting.join().unwrap_or_else(|_| Fingerprint::of(&body));
-            (fingerprint, document)
+            let sha256 = Fingerprint::sha256_of(&body);
+            let md5 = md5.join().unwrap_or_else(|_| Fingerprint::md5_of(&body));
+            (Fingerprint { sha256, md5 }, document)
         })
     };
     if content_md5.is_some_and(|expected| expected != fingerprint.md5) {

@@ -1,6 +1,7 @@
 //! Why the backend refuses, and with which status: the protocol's table of refusals, in one place.
 
 use crate::base::TenantName;
+use crate::declared::compute::Busy;
 use crate::declared::document::DocumentError;
 use crate::declared::store::{ReleasedLock, StoreError};
 use crate::declared::{Lineage, LockError, LockId, LockInfo, Serial, VersionNumber};
@@ -97,7 +98,7 @@ pub enum Refusal {
         posted: Serial,
     },
     /// The state is another one altogether.
-    #[error("lineage {posted} is not the current version's lineage {current}: this is another state")]
+    #[error("lineage {} is not the current version's lineage {}: this is another state", shown(.posted.as_str()), shown(.current.as_str()))]
     OtherLineage {
         /// The current version's.
         current: Lineage,
@@ -183,8 +184,18 @@ fn how(released: &ReleasedLock) -> &'static str {
     if released.broken { "broken by somebody else" } else { "released" }
 }
 
-fn or_unknown(text: &str) -> &str {
-    if text.is_empty() { "somebody" } else { text }
+fn or_unknown(text: &str) -> String {
+    if text.is_empty() { "somebody".to_owned() } else { shown(text) }
+}
+
+/// Returns a client's text as it may stand in a message: its first 64 characters, without control characters.
+pub(super) fn shown(text: &str) -> String {
+    let mut characters = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
+    let mut start: String = characters.by_ref().take(64).collect();
+    if characters.next().is_some() {
+        start.push('\u{2026}');
+    }
+    start
 }
 
 impl Refusal {
@@ -243,6 +254,9 @@ pub enum BackendError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// There was no room to compute.
+    #[error(transparent)]
+    Busy(#[from] Busy),
     /// Too many changes of the tenant came first.
     #[error("the tenant is being changed too often: try again")]
     Contended,

@@ -56,6 +56,7 @@ pub(super) fn new_tenant(name: &TenantName, now: Timestamp) -> TenantRecord {
         permanent: false,
         require_locks: false,
         lock: None,
+        last_released: None,
         head: None,
         highest_serial: None,
     }
@@ -86,8 +87,12 @@ pub(super) fn lock(
         Some(held) if held.info.id == info.id => Ok(None),
         Some(held) => Err(Refusal::Locked { holder: Box::new(held.info.clone()) }),
         None => {
-            record.lock =
-                Some(HeldLock { info: info.clone(), acquired_at: now, acquired_by: caller.name.clone() });
+            record.lock = Some(HeldLock {
+                info: info.clone(),
+                acquired_at: now,
+                acquired_by: caller.name.clone(),
+                acquired_head: record.head.as_ref().map(|head| head.version),
+            });
             Ok(Some(Next::settings(Some(record))))
         }
     }
@@ -100,6 +105,8 @@ pub enum Unlock {
     Id(LockId),
     /// Whichever is held: `terraform force-unlock` sends an empty body.
     Any,
+    /// The one with this ID, by an operator who does not hold it.
+    Break(LockId),
 }
 
 /// UNLOCK: the holder's own; one already let go (its answer was lost); any, by who may break locks. A tenant that was
@@ -112,31 +119,39 @@ pub(super) fn unlock(
     caller: &Caller,
     now: Timestamp,
 ) -> Result<Option<Next>, Refusal> {
-    let was_released_here = matches!(trace, Some(LockTrace::Released(tenant, _)) if tenant == name);
+    // Its own answer was lost: it was let go by its holder, and no other one since.
+    let was_released = |id: &LockId, last: Option<&LockId>| match trace {
+        Some(LockTrace::Released(tenant, released)) => tenant == name && !released.broken && last == Some(id),
+        Some(LockTrace::Held(_)) | None => false,
+    };
     let Some(record) = record else {
-        return if was_released_here {
-            Ok(None)
-        } else {
-            Err(Refusal::UnknownTenant { tenant: name.clone() })
-        };
+        // The tenant went with the lock: whoever let it go, there is nothing left to be told about.
+        let vanished = matches!(trace, Some(LockTrace::Released(tenant, _)) if tenant == name);
+        return if vanished { Ok(None) } else { Err(Refusal::UnknownTenant { tenant: name.clone() }) };
     };
     let Some(held) = &record.lock else {
         return match which {
             Unlock::Any => Ok(None),
-            Unlock::Id(_) if was_released_here => Ok(None),
-            Unlock::Id(id) => Err(Refusal::NotTheHolder { id: id.clone(), holder: None }),
+            Unlock::Id(id) if was_released(id, record.last_released.as_ref()) => Ok(None),
+            Unlock::Id(id) | Unlock::Break(id) => Err(Refusal::NotTheHolder { id: id.clone(), holder: None }),
         };
     };
     let holder = || Box::new(held.info.clone());
     let broken = match which {
         Unlock::Id(id) if *id == held.info.id => false,
-        Unlock::Id(_) if was_released_here => return Ok(None),
-        Unlock::Id(id) => return Err(Refusal::NotTheHolder { id: id.clone(), holder: Some(holder()) }),
+        Unlock::Id(id) if was_released(id, record.last_released.as_ref()) => return Ok(None),
+        Unlock::Break(id) if *id == held.info.id && caller.may_break_locks => true,
+        Unlock::Id(id) | Unlock::Break(id) if *id != held.info.id => {
+            return Err(Refusal::NotTheHolder { id: id.clone(), holder: Some(holder()) });
+        }
         Unlock::Any if caller.may_break_locks => true,
-        Unlock::Any => return Err(Refusal::MayNotBreakLocks { holder: holder() }),
+        Unlock::Any | Unlock::Id(_) | Unlock::Break(_) => {
+            return Err(Refusal::MayNotBreakLocks { holder: holder() });
+        }
     };
     let released = ReleasedLock { info: held.info.clone(), released_at: now, broken };
-    let record = record.permanent.then(|| TenantRecord { lock: None, ..record.clone() });
+    let last_released = Some(held.info.id.clone());
+    let record = record.permanent.then(|| TenantRecord { lock: None, last_released, ..record.clone() });
     Ok(Some(Next { released: Some(released), ..Next::settings(record) }))
 }
 
@@ -162,9 +177,10 @@ pub(super) fn post(
         None => false,
     };
     let lock_info = lock.map(|held| held.info.clone());
+    // Written since this lock was granted: an ID may be used again, by scripts that lock by themselves.
     let mark_intermediate = current
         .filter(|head| {
-            head.lock_id.is_some() && head.lock_id == lock_info.as_ref().map(|info| info.id.clone())
+            lock.is_some_and(|held| held.acquired_head.is_none_or(|granted| head.version > granted))
         })
         .map(|head| head.version);
     let head = VersionMeta {
@@ -187,19 +203,19 @@ fn lock_of_write<'a>(
     match (&record.lock, lock_id) {
         (Some(held), Some(id)) if held.info.id == *id => Ok(Some(held)),
         (Some(held), _) => Err(Refusal::Locked { holder: Box::new(held.info.clone()) }),
-        (None, Some(id)) => Err(lock_gone(id, trace)),
+        (None, Some(id)) => Err(lock_gone(&record.name, id, trace)),
         (None, None) if record.require_locks => Err(Refusal::LockRequired { tenant: record.name.clone() }),
         (None, None) => Ok(None),
     }
 }
 
 /// The refusal of a write whose lock is not held: with the lock as it was, where that is remembered.
-pub(super) fn lock_gone(id: &LockId, trace: Option<&LockTrace>) -> Refusal {
+pub(super) fn lock_gone(tenant: &TenantName, id: &LockId, trace: Option<&LockTrace>) -> Refusal {
     match trace {
-        Some(LockTrace::Released(_, released)) => {
+        Some(LockTrace::Released(of, released)) if of == tenant => {
             Refusal::LockNoLongerHeld { released: Box::new(released.clone()) }
         }
-        Some(LockTrace::Held(_)) | None => Refusal::LockNotHeld { id: id.clone() },
+        Some(LockTrace::Held(_) | LockTrace::Released(..)) | None => Refusal::LockNotHeld { id: id.clone() },
     }
 }
 

@@ -5,6 +5,8 @@ use std::fmt;
 use crate::declared::ResourceAddress;
 use crate::declared::json::JsonError;
 
+use super::naming;
+
 /// Why a document is refused. No message repeats content: only names that the tools define, addresses, places and
 /// version numbers.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -73,12 +75,23 @@ pub enum DocumentError {
     #[error("the document is no state: it is JSON, but not an object")]
     NotAState,
     /// A state of version 4 in which a member is not what the tools write.
-    #[error("the state cannot be read: {place} must be {expected}")]
+    #[error("the state cannot be read: {}{place} must be {expected}", of(address.as_deref()))]
     Unreadable {
+        /// The address of the resource it is of, as far as its names can be read; without control characters, and cut
+        /// where it is long.
+        address: Option<String>,
         /// The member's JSON path.
         place: String,
         /// What the tools write there.
         expected: &'static str,
+        /// Which part of the state that is.
+        at: Place,
+    },
+    /// The lineage is longer than any that a tool makes.
+    #[error("the state cannot be kept: its \"lineage\" has {length} bytes, and 1024 are the most")]
+    LongLineage {
+        /// Its length in bytes.
+        length: usize,
     },
     /// The same object twice.
     #[error("the state cannot be read: it holds {address}{} twice", deposed_key(deposed.as_deref()))]
@@ -91,6 +104,21 @@ pub enum DocumentError {
 }
 
 impl DocumentError {
+    /// Says whose member it is, where the state's own names tell.
+    pub(super) fn named(self, text: &str) -> Self {
+        match self {
+            Self::Unreadable { place, expected, at, .. } => {
+                let address = match at {
+                    Place::Top | Place::Output => None,
+                    Place::Block(block) => naming::address_of(text, block, None),
+                    Place::Instance(block, instance) => naming::address_of(text, block, Some(instance)),
+                };
+                Self::Unreadable { address, place, expected, at }
+            }
+            other => other,
+        }
+    }
+
     /// Tells whether the bytes themselves are at fault (HTTP 400), not what they say (HTTP 422).
     pub fn is_malformed(&self) -> bool {
         match self {
@@ -104,6 +132,7 @@ impl DocumentError {
             | Self::BackendCache
             | Self::NotAState
             | Self::Unreadable { .. }
+            | Self::LongLineage { .. }
             | Self::Duplicate { .. } => false,
         }
     }
@@ -115,6 +144,10 @@ impl From<JsonError> for DocumentError {
     }
 }
 
+fn of(address: Option<&str>) -> String {
+    address.map(|address| format!("{address}: ")).unwrap_or_default()
+}
+
 fn written_by(writer: Option<&str>) -> String {
     writer.map(|version| format!(" (written by version {version} of the tool)")).unwrap_or_default()
 }
@@ -124,8 +157,8 @@ fn deposed_key(deposed: Option<&str>) -> String {
 }
 
 /// Where in a state a member is.
-#[derive(Clone, Copy)]
-pub(in crate::declared) enum Place {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
     /// The top level.
     Top,
     /// An output. Which one is not said: names of outputs are the user's.
@@ -140,7 +173,7 @@ impl Place {
     /// Makes the error for a member that is not what it must be; an empty one stands for the place itself.
     pub(in crate::declared) fn wrong(self, member: &str, expected: &'static str) -> DocumentError {
         let dot = if member.is_empty() { "" } else { "." };
-        DocumentError::Unreadable { place: format!("{self}{dot}{member}"), expected }
+        DocumentError::Unreadable { address: None, at: self, place: format!("{self}{dot}{member}"), expected }
     }
 }
 

@@ -185,3 +185,28 @@ fn an_envelope_is_known_by_its_marker() {
     assert_eq!(read(&body.replace("v0", "")), Err(DocumentError::NoVersion));
     assert!(read(&body.replace("12", "-12")).is_err());
 }
+
+#[test]
+fn a_member_that_cannot_be_read_is_named_with_its_resource() {
+    let block = r#"{"module":"module.a[\"k\"]","mode":"managed","type":"t","name":"n","instances":[{},{"index_key":"x","status":"odd"}]}"#;
+    let text = format!(
+        r#"{{"version":4,"serial":1,"lineage":"l","resources":[{{"mode":"data","type":"d","name":"m","instances":[]}},{block}]}}"#
+    );
+    let error = read(text.as_bytes()).unwrap_err().to_string();
+    assert!(
+        error.contains(r#"module.a["k"].t.n["x"]: $.resources[1].instances[1].status must be"#),
+        "{error}"
+    );
+    let error = read(text.replace("\"data\"", "7").as_bytes()).unwrap_err().to_string();
+    assert!(error.contains("d.m: $.resources[0].mode must be"), "{error}");
+    let nameless = text.replace("\"type\":\"t\"", "\"type\":7");
+    let error = read(nameless.as_bytes()).unwrap_err().to_string();
+    assert!(error.contains("read: $.resources[1].type must be"), "{error}");
+}
+
+#[test]
+fn a_lineage_that_no_tool_makes_is_refused() {
+    let state = |length: usize| format!(r#"{{"version":4,"serial":1,"lineage":"{}"}}"#, "l".repeat(length));
+    assert!(read(state(1_024).as_bytes()).is_ok());
+    assert_eq!(read(state(1_025).as_bytes()), Err(DocumentError::LongLineage { length: 1_025 }));
+}

@@ -33,9 +33,19 @@ impl Filter {
     /// Returns the parts of a text in which a pattern may be, in order. They may overlap.
     pub(super) fn parts<'t>(&'t self, text: &'t [u8]) -> impl Iterator<Item = (usize, &'t [u8])> {
         let grams = text.windows(GRAM).step_by(self.stride).enumerate();
-        let hits = grams.filter(|(_, gram)| {
+        let near = GRAM.min(self.stride / 2);
+        let is_gram = |at: usize| {
+            text.get(at..at + GRAM).is_some_and(|gram| {
+                let (word, bit) = slot(gram);
+                self.table[word] & bit != 0
+            })
+        };
+        let hits = grams.filter(move |(step, gram)| {
             let (word, bit) = slot(gram);
-            self.table[word] & bit != 0
+            self.table[word] & bit != 0 && {
+                let at = step * self.stride;
+                is_gram(at + near) || at.checked_sub(near).is_some_and(is_gram)
+            }
         });
         hits.map(|(step, _)| {
             let start = (step * self.stride).saturating_sub(self.longest);

@@ -12,7 +12,7 @@ async fn begin(server: &Server, method: &str, target: &str, body: &str, sent: us
     let mut connection = TcpStream::connect(address).await.unwrap();
     let length = body.len();
     let head = format!(
-        "{method} {target} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
+        "{method} {target} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
     );
     connection.write_all(head.as_bytes()).await.unwrap();
     connection.write_all(&body.as_bytes()[..sent]).await.unwrap();
@@ -100,4 +100,36 @@ async fn a_server_that_is_told_to_end_as_soon_as_it_is_ready_ends_in_order() {
         assert!(status.success(), "start {start}: {status}");
         server.start_again().await;
     }
+}
+
+/// Work that waited for threads which such work had taken stopped a server for good.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn however_many_compute_at_once_the_server_goes_on() {
+    let server = Server::start().await;
+    server.send("POST", "/state/web", state("l", 1)).await.expect(200, "POST");
+    server.send("POST", "/state/web", state("l", 2)).await.expect(200, "POST");
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let mut asked = tokio::task::JoinSet::new();
+    for number in 0..700 {
+        let request = match number % 3 {
+            0 => http.post(format!("{}/rezus/v1/tenants/web/index", server.url())),
+            1 => http.get(format!("{}/rezus/v1/tenants/web/diff?from=1&to=2", server.url())),
+            _ => http
+                .post(format!("{}/rezus/v1/tenants/web/rollback", server.url()))
+                .header("content-type", "application/json")
+                .body("{\"version\":1}"),
+        };
+        let request = request.timeout(std::time::Duration::from_mins(1));
+        asked.spawn(async move { (number, request.send().await) });
+    }
+    let mut rolled_back = 0;
+    while let Some(answer) = asked.join_next().await {
+        let (number, answer) = answer.unwrap();
+        let code = answer.expect("an answer").status().as_u16();
+        // Of many who change one tenant, those who lose too often are told to come back.
+        assert!(code == 200 || (code == 503 && number % 3 == 2), "{code}");
+        rolled_back += usize::from(number % 3 == 2 && code == 200);
+    }
+    server.get("/readyz").await.expect(200, "ready");
+    assert_eq!(server.versions("web").await.len(), 2 + rolled_back);
 }

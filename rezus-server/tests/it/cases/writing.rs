@@ -50,7 +50,8 @@ async fn an_upload_whose_connection_breaks_leaves_nothing_behind() {
     let address = server.url().trim_start_matches("http://");
     let mut connection = tokio::net::TcpStream::connect(address).await.unwrap();
     let body = state("l", 1);
-    let head = format!("POST /state/web HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n", body.len());
+    let head =
+        format!("POST /state/web HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n", body.len());
     connection.write_all(head.as_bytes()).await.unwrap();
     connection.write_all(&body.as_bytes()[..100]).await.unwrap();
     connection.shutdown().await.unwrap();

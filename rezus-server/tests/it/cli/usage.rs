@@ -92,3 +92,45 @@ async fn bash_reads_its_completions() {
     // Where there is no bash, nothing reads them.
     assert!(bash.is_err() || bash.unwrap().success());
 }
+
+#[tokio::test]
+async fn a_data_directory_in_the_environment_does_not_forbid_a_server() {
+    let server = Server::start().await;
+    let variables = [("REZUS_SERVER__DATA_DIR", "/nowhere"), ("http_proxy", "http://127.0.0.1:1")];
+    run_with(&["tenant", "list", "--server", server.url()], &variables, b"").await.done();
+    let data = server.data_dir();
+    let variables = [("REZUS_SERVER__DATA_DIR", data.to_str().unwrap())];
+    run_with(&["tenant", "list"], &variables, b"").await.done();
+}
+
+#[tokio::test]
+async fn without_a_server_the_settings_are_those_of_the_operator() {
+    let mut server = Server::start().await;
+    for serial in 1..=3 {
+        let state = crate::lock::state("l", serial);
+        server.send("POST", "/state/web", state).await.expect(200, "POST");
+    }
+    server.terminate().await;
+    let data = server.data_dir();
+    let prune = ["state", "prune", "--dry-run", "--data-dir", data.to_str().unwrap()];
+    let none = run(&prune).await.done();
+    assert!(none.starts_with("no version"), "{none}");
+    let keep_one = [("REZUS_RETENTION__KEEP_LAST", "1"), ("REZUS_RETENTION__KEEP_DAYS", "0")];
+    let some = run_with(&prune, &keep_one, b"").await.done();
+    assert!(some.starts_with("web: 2 versions would go"), "{some}");
+    let file = server.scratch().join("rezus.toml");
+    std::fs::write(&file, "[retention]\nkeep_last = 2\nkeep_days = 0\n").unwrap();
+    let with_file = [prune.as_slice(), &["--config", file.to_str().unwrap()]].concat();
+    let some = run(&with_file).await.done();
+    assert!(some.starts_with("web: 1 versions would go"), "{some}");
+}
+
+#[tokio::test]
+async fn a_reader_that_has_seen_enough_is_no_fault() {
+    let mut script = tokio::process::Command::new("/bin/sh");
+    script
+        .args(["-c", "\"$0\" completions bash | head -n 1; exit ${PIPESTATUS:-0}", crate::server::PROGRAM])
+        .env_clear();
+    let ended = script.env("PATH", "/usr/bin:/bin").output().await.unwrap();
+    assert_eq!((ended.status.code(), String::from_utf8_lossy(&ended.stderr).as_ref()), (Some(0), ""));
+}

@@ -241,3 +241,80 @@ async fn what_is_no_lock_info_takes_no_lock() {
     }
     assert_eq!(server.tenant("web").await["lock"]["id"], lock::id(1));
 }
+
+#[tokio::test]
+async fn a_lock_id_that_is_used_again_makes_no_snapshots_of_finished_versions() {
+    let server = InProcess::new();
+    for serial in 1..=3 {
+        server.lock("web", "CI", APPLY).await.expect(200, "LOCK");
+        server.post_under("web", "CI", lock::state("l", serial)).await.expect(200, "POST");
+        server.unlock("web", "CI").await.expect(200, "UNLOCK");
+    }
+    let versions = server.versions("web").await;
+    assert!(versions.iter().all(|version| version["intermediate"] == false), "{versions:?}");
+}
+
+#[tokio::test]
+async fn only_the_lock_last_released_is_released_again() {
+    let server = InProcess::new();
+    let (first, second, third) = (lock::id(1), lock::id(2), lock::id(3));
+    server.post("web", lock::state("l", 1)).await.expect(200, "POST");
+    for id in [&first, &second] {
+        server.lock("web", id, APPLY).await.expect(200, "LOCK");
+        server.unlock("web", id).await.expect(200, "UNLOCK");
+    }
+    // Its answer was lost, whether or not somebody else came in between.
+    server.unlock("web", &second).await.expect(200, "UNLOCK again");
+    server.unlock("web", &first).await.expect(409, "UNLOCK of an earlier one");
+    server.lock("web", &third, APPLY).await.expect(200, "LOCK");
+    server.unlock("web", &second).await.expect(200, "UNLOCK again, while another holds it");
+    let refused = server.unlock("web", &first).await.expect(409, "UNLOCK of an earlier one");
+    shows_lock(&refused, &third, APPLY);
+    // Who was broken is told so.
+    server.send("DELETE", &format!("/rezus/v1/tenants/web/locks?id={third}"), "").await.expect(200, "break");
+    server.unlock("web", &third).await.expect(409, "UNLOCK of a broken lock");
+    let late =
+        server.post_under("web", &third, lock::state("l", 2)).await.expect(423, "POST under a broken lock");
+    shows_lock(&late, &third, APPLY);
+    let reasons = server.refusals("web").await;
+    assert!(reasons[0]["reason"].as_str().unwrap().contains("broken by somebody else"), "{reasons:?}");
+}
+
+#[tokio::test]
+async fn a_lock_of_another_tenant_is_not_told_about() {
+    let server = InProcess::new();
+    let id = lock::id(1);
+    for tenant in ["left", "right"] {
+        server.post(tenant, lock::state("l", 1)).await.expect(200, "POST");
+    }
+    server.lock("left", &id, APPLY).await.expect(200, "LOCK");
+    server.unlock("left", &id).await.expect(200, "UNLOCK");
+    let refused = server.post_under("right", &id, lock::state("l", 2)).await.expect(423, "POST");
+    assert!(refused.message().contains("no lock of this tenant"), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_tenants_name_and_a_locks_id_are_never_the_same() {
+    let server = InProcess::new();
+    server.lock("one", "abc", APPLY).await.expect(200, "LOCK");
+    server.post("abc", lock::state("l", 1)).await.expect(409, "a tenant named as the lock");
+    server.lock("abc", &lock::id(1), APPLY).await.expect(409, "a tenant named as the lock");
+    server.lock("two", "two", APPLY).await.expect(409, "a lock named as its tenant");
+    server.unlock("one", "abc").await.expect(200, "UNLOCK");
+    server.post("abc", lock::state("l", 1)).await.expect(200, "POST");
+    server.lock("one", "abc", APPLY).await.expect(409, "a lock named as a tenant");
+}
+
+#[tokio::test]
+async fn what_a_client_says_of_itself_forges_nothing() {
+    let server = InProcess::new();
+    let odd = |id: &str| {
+        json!({ "ID": id, "Operation": "apply\u{1b}[2J", "Who": format!("root@vm\n{}", "x".repeat(5_000)) })
+            .to_string()
+    };
+    server.send("LOCK", "/state/web", odd("One")).await.expect(200, "LOCK");
+    server.send("LOCK", "/state/web", odd("Two")).await.expect(423, "LOCK");
+    let refusal = &server.refusals("web").await[0];
+    let text = refusal.to_string();
+    assert!(text.len() < 600 && !text.contains("\\n") && !text.contains("\\u001b"), "{text}");
+}

@@ -62,7 +62,7 @@ async fn a_writer_that_waits_gives_up_or_gets_the_lock() {
 
             let waits = workspace.start(&[&apply[..], &["-lock-timeout=60s"]].concat());
             // A line of this run's, not of the ones before.
-            server.logged("refused:", refused + 1).await;
+            server.logged(" refused ", refused + 1).await;
             server
                 .send("UNLOCK", "/state/waits", lock::info(SOMEBODY, ""))
                 .await

@@ -13,8 +13,8 @@ use tokio::task::JoinSet;
 
 use super::StateStoreFixture;
 use crate::sample::{
-    NOON, commit_body, decide, held_lock, lock, lock_id, lock_info, noon_plus, released_lock, remove, tenant,
-    unlock,
+    NOON, append_to, commit_body, decide, held_lock, lock, lock_id, lock_info, new_version, noon_plus,
+    released_lock, remove, tenant, unlock,
 };
 
 /// A lock shows in the record with all that its client said, by every handle, until it is let go.
@@ -33,6 +33,7 @@ pub async fn a_lock_that_is_held_shows_with_all_that_was_said_of_it(fixture: &dy
         },
         acquired_at: noon_plus(-1),
         acquired_by: "token \u{0}".to_owned(),
+        acquired_head: None,
     };
     for held in [odd, held_lock("plain")] {
         let mut change = decide(store.as_ref(), &prod).await;
@@ -175,4 +176,25 @@ pub async fn a_removed_tenants_lock_is_remembered(fixture: &dyn StateStoreFixtur
             assert_eq!(trace, Some(LockTrace::Released(name.clone(), released)));
         }
     }
+}
+
+/// A lock's ID is no tenant's name, whichever comes first: with `?ID=` the two could not be told apart.
+pub async fn a_locks_id_is_never_a_tenants_name(fixture: &dyn StateStoreFixture) {
+    let store = fixture.open().await;
+    let (prod, test) = (tenant("prod"), tenant("test"));
+    commit_body(store.as_ref(), &prod, "written").await;
+    for (name, id) in [(&test, "prod"), (&prod, "prod"), (&test, "test")] {
+        let refused = lock(store.as_ref(), name, id).await;
+        assert!(matches!(refused, Err(CommitError::NameIsLockId)), "{id} in {name}: {refused:?}");
+    }
+    assert_eq!(store.tenant(&test).await.unwrap(), None);
+
+    lock(store.as_ref(), &prod, "test").await.unwrap();
+    let mut change = decide(store.as_ref(), &test).await;
+    append_to(&mut change, |number| new_version(number, "written".into(), Vec::new()));
+    let refused = store.commit(change).await;
+    assert!(matches!(refused, Err(CommitError::NameIsLockId)), "{refused:?}");
+    assert_eq!(store.tenant(&test).await.unwrap(), None);
+    unlock(store.as_ref(), &prod, noon_plus(1)).await;
+    commit_body(store.as_ref(), &test, "written").await;
 }

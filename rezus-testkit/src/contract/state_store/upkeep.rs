@@ -3,7 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "test code")]
 #![expect(clippy::missing_panics_doc, reason = "a law panics where it is broken")]
 
-use rezus_core::declared::store::{CommitError, LOCK_MEMORY, LockTrace, REFUSALS_KEPT, VersionMeta};
+use rezus_core::declared::store::{
+    CommitError, LOCK_MEMORY, LockTrace, REFUSALS_KEPT, REFUSALS_OF_NOBODY_KEPT, VersionMeta,
+};
 use rezus_core::declared::{Serial, VersionNumber};
 
 use super::StateStoreFixture;
@@ -38,7 +40,7 @@ pub async fn a_pin_shows_everywhere_and_no_later_change_loses_it(fixture: &dyn S
     assert!(store.set_pinned(&prod, version(3), true).await.unwrap());
     match store.commit(decided_before).await {
         Ok(()) | Err(CommitError::Conflict) => {}
-        Err(CommitError::LockIdHeld | CommitError::Store(_)) => {
+        Err(CommitError::LockIdHeld | CommitError::NameIsLockId | CommitError::Store(_)) => {
             unreachable!("no lock, and a store that works")
         }
     }
@@ -237,7 +239,9 @@ pub async fn tidying_up_forgets_old_refusals_of_nobody_and_nothing_else(fixture:
     let memory = i64::try_from(LOCK_MEMORY.as_millis()).unwrap();
     let both = [refusal(5_000), refusal(0)];
     for (after, kept) in [(0, 2), (memory, 2), (memory + 1, 1), (memory + 5_000, 1), (memory + 5_001, 0)] {
-        let space = store.tidy(noon_plus(after)).await.unwrap();
+        store.tidy(noon_plus(after)).await.unwrap();
+        store.ready().await.unwrap();
+        let space = store.space().await.unwrap();
         assert!(space.free_bytes <= space.total_bytes, "{space:?}");
         assert_eq!(store.refusals(&prod).await.unwrap(), both, "of a tenant, {after} ms after");
         for name in [&nobody, &gone] {
@@ -252,4 +256,25 @@ pub async fn tidying_up_forgets_old_refusals_of_nobody_and_nothing_else(fixture:
     }
     let trace = store.trace_lock(&lock_id("the-id"), NOON).await.unwrap();
     assert_eq!(trace, Some(LockTrace::Held(prod)));
+}
+
+/// Of names that are no tenants few refusals are kept in all: anybody can make up names.
+pub async fn refusals_of_made_up_names_are_few(fixture: &dyn StateStoreFixture) {
+    let store = fixture.open().await;
+    let prod = tenant("prod");
+    commit_body(store.as_ref(), &prod, "written").await;
+    store.record_refusal(&prod, refusal(0)).await.unwrap();
+    let name = |number: u16| tenant(&format!("made-up-{number}"));
+    let names = u16::try_from(REFUSALS_OF_NOBODY_KEPT + 5).unwrap();
+    for number in 0..names {
+        store.record_refusal(&name(number), refusal(number)).await.unwrap();
+    }
+    let mut kept = 0;
+    for number in 0..names {
+        let refusals = store.refusals(&name(number)).await.unwrap();
+        assert_eq!(refusals.is_empty(), number < 5, "made-up-{number}");
+        kept += refusals.len();
+    }
+    assert_eq!(kept, REFUSALS_OF_NOBODY_KEPT);
+    assert_eq!(store.refusals(&prod).await.unwrap(), [refusal(0)]);
 }

@@ -1,0 +1,64 @@
+//! Processes: the benchmark itself once more, for a piece of work that must have a process of its own; and programs
+//! found by name.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::Outcome;
+
+/// The argument that makes a benchmark do one job and say one number.
+const CHILD: &str = "--child";
+
+/// Returns the job that this process was started for, and the file it is to be done with; `None` for the benchmark
+/// proper.
+pub fn child_job() -> Option<(String, PathBuf)> {
+    let mut arguments = std::env::args().skip(1);
+    (arguments.next()? == CHILD).then_some(())?;
+    Some((arguments.next()?, arguments.next()?.into()))
+}
+
+/// Runs this program once more for one job, and returns the number that it says last: nothing of what the benchmark did
+/// before is in the memory of that process.
+///
+/// # Errors
+///
+/// When the process cannot be started, fails, or says no number.
+pub fn ask_child(job: &str, file: &Path) -> Outcome<u64> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args([OsStr::new(CHILD), OsStr::new(job), file.as_os_str()]).stderr(Stdio::inherit());
+    let output = command.output()?;
+    if !output.status.success() {
+        return Err(format!("the process for {job} failed: {}", output.status).into());
+    }
+    let said = String::from_utf8(output.stdout)?;
+    Ok(said.lines().last().unwrap_or_default().trim().parse()?)
+}
+
+/// Says the most memory that this process had, in KiB: the answer to [`ask_child`].
+///
+/// # Errors
+///
+/// When it cannot be told.
+pub fn answer_peak() -> Outcome<()> {
+    crate::say(&vm_kib(std::process::id(), "VmHWM")?.to_string());
+    Ok(())
+}
+
+/// Returns a memory figure of a process in KiB: `VmHWM` is the most it had, `VmRSS` what it has.
+///
+/// # Errors
+///
+/// When there is no such process or figure.
+pub fn vm_kib(process: u32, figure: &str) -> Outcome<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(figure)?.strip_prefix(':'));
+    let number = line.and_then(|line| line.trim().strip_suffix("kB")).ok_or("no such figure")?;
+    Ok(number.trim().parse()?)
+}
+
+/// Finds a program by name where the shell would.
+pub fn program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|directory| directory.join(name)).find(|file| file.is_file())
+}
