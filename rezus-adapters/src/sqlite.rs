@@ -5,6 +5,7 @@
 
 mod chunks;
 mod error;
+mod history_store;
 mod index_rows;
 mod index_store;
 mod maintenance;
@@ -24,8 +25,9 @@ use writer::Writer;
 pub use error::OpenError;
 pub use maintenance::{Depth, backup, check};
 
-/// A SQLite file as [`StateStore`](rezus_core::declared::store::StateStore) and
-/// [`IndexStore`](rezus_core::declared::store::IndexStore). A clone is another handle of the same file.
+/// A SQLite file as [`StateStore`](rezus_core::declared::store::StateStore),
+/// [`IndexStore`](rezus_core::declared::store::IndexStore) and
+/// [`HistoryStore`](rezus_core::declared::store::HistoryStore). A clone is another handle of the same file.
 ///
 /// Index rows are committed with the version they are of, so the index is never behind.
 #[derive(Clone)]

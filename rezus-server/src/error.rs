@@ -115,9 +115,10 @@ impl From<ReadError> for ApiError {
             ReadError::Store(error) => error.into(),
             ReadError::Busy(busy) => Self::busy(busy.to_string()),
             ReadError::Encrypted { .. } => Self::new(StatusCode::CONFLICT, "Encrypted", error.to_string()),
-            ReadError::NoTenant(_) | ReadError::NoState(_) | ReadError::NoObject { .. } => {
-                Self::not_found(error.to_string())
-            }
+            ReadError::NoTenant(_)
+            | ReadError::NoState(_)
+            | ReadError::NoVersion { .. }
+            | ReadError::NoObject { .. } => Self::not_found(error.to_string()),
         }
     }
 }

@@ -27,8 +27,10 @@
 //! | --- | --- | --- |
 //! | [`state_store_contract!`](crate::state_store_contract) | [`StateStoreFixture`](state_store::StateStoreFixture) | [`state_store`] |
 //! | [`index_store_contract!`](crate::index_store_contract) | [`IndexStoreFixture`](index_store::IndexStoreFixture) | [`index_store`] |
+//! | [`history_store_contract!`](crate::history_store_contract) | [`HistoryStoreFixture`](history_store::HistoryStoreFixture) | [`history_store`] |
 //! | [`index_commit_contract!`](crate::index_commit_contract) | [`IndexCommitFixture`](index_commit::IndexCommitFixture) | [`index_commit`]: of a store that is both |
 
+pub mod history_store;
 pub mod index_commit;
 pub mod index_store;
 mod poll;

@@ -1,5 +1,7 @@
 //! Strategies of whole states, each with what a correct reader finds in it, and large states for benchmarks.
 //!
+//! [`states()`] has all that the format allows; [`machines`] has states that declare machines.
+//!
 //! ```
 //! use proptest::prelude::*;
 //! use rezus_testkit::strategy::states;
@@ -13,6 +15,7 @@
 mod address;
 mod json;
 mod large;
+pub mod machines;
 mod model;
 mod noise;
 mod plan;

@@ -17,7 +17,7 @@ use rusqlite::{Connection, OptionalExtension as _};
 use super::SqliteStore;
 use super::error::JobError;
 use super::writer::Verdict;
-use super::{chunks, index_rows, records};
+use super::{chunks, history_store, index_rows, records};
 
 /// How many versions one transaction disowns: well under a millisecond.
 const VERSIONS_A_JOB: usize = 256;
@@ -247,6 +247,7 @@ fn commit(
             .prepare_cached("DELETE FROM tenants WHERE name = ?1")?
             .execute([change.tenant.as_str()])?;
         index_rows::remove(connection, &change.tenant)?;
+        history_store::remove(connection, &change.tenant)?;
         return Ok(Verdict::Keep(Outcome::Done));
     };
     if change.expected.is_none() && is_held(connection, change.tenant.as_str())? {

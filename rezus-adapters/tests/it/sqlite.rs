@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rezus_adapters::sqlite::SqliteStore;
-use rezus_core::declared::store::{IndexStore, StateStore};
+use rezus_core::declared::store::{HistoryStore, IndexStore, StateStore};
+use rezus_testkit::contract::history_store::HistoryStoreFixture;
 use rezus_testkit::contract::index_commit::IndexCommitFixture;
 use rezus_testkit::contract::index_store::IndexStoreFixture;
 use rezus_testkit::contract::state_store::StateStoreFixture;
@@ -50,6 +51,15 @@ impl IndexCommitFixture for Fixture {
     }
 }
 
+#[async_trait]
+impl HistoryStoreFixture for Fixture {
+    async fn open(&self) -> (Arc<dyn StateStore>, Arc<dyn HistoryStore>) {
+        let store = Arc::new(self.store());
+        (Arc::<SqliteStore>::clone(&store), store)
+    }
+}
+
+rezus_testkit::history_store_contract!(Fixture::new());
 rezus_testkit::state_store_contract!(Fixture::new());
 rezus_testkit::index_store_contract!(Fixture::new());
 rezus_testkit::index_commit_contract!(Fixture::new());

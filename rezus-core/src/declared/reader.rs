@@ -71,6 +71,14 @@ pub enum ReadError {
         /// Which version.
         version: VersionNumber,
     },
+    /// There is no such version: it never was, or retention removed it.
+    #[error("there is no version {version} of {tenant}")]
+    NoVersion {
+        /// Whose.
+        tenant: TenantName,
+        /// Which one.
+        version: VersionNumber,
+    },
     /// The state holds no such object.
     #[error("version {version} of {tenant} holds no {address}{}", deposed.as_ref().map(|key| format!(" (deposed {key})")).unwrap_or_default())]
     NoObject {
@@ -188,7 +196,7 @@ impl StateReader {
     }
 
     /// Returns the newest version, which must be a state in clear.
-    async fn plain_head(&self, tenant: &TenantName) -> Result<VersionMeta, ReadError> {
+    pub(super) async fn plain_head(&self, tenant: &TenantName) -> Result<VersionMeta, ReadError> {
         let found = self.states.tenant(tenant).await?;
         let (record, _) = found.ok_or_else(|| ReadError::NoTenant(tenant.clone()))?;
         let head = record.head.ok_or_else(|| ReadError::NoState(tenant.clone()))?;

@@ -10,6 +10,8 @@ use bytes::Bytes;
 
 use crate::base::{TenantName, Timestamp};
 use crate::declared::index::{IndexHead, IndexRow};
+use crate::declared::projection::ResourceKind;
+use crate::declared::projector::Lifetime;
 use crate::declared::{Fingerprint, Lineage, LockId, LockInfo, ResourceAddress, Serial, VersionNumber};
 
 /// How long the ID of a lock that was released or broken is remembered.
@@ -373,6 +375,58 @@ pub struct Space {
     pub total_bytes: u64,
     /// What of it holds nothing.
     pub free_bytes: u64,
+}
+
+/// Which version a tenant's object history was carried on to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HistoryHead {
+    /// The version.
+    pub version: VersionNumber,
+    /// SHA-256 of its bytes.
+    pub sha256: [u8; 32],
+}
+
+/// One object's entry in the history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HistoryEntry {
+    /// Its kind.
+    pub kind: ResourceKind,
+    /// Its object name; empty for the cluster.
+    pub name: String,
+    /// Who it is, since when.
+    pub lifetime: Lifetime,
+}
+
+/// Where the table of object history is kept: small, without any value of a state, and no loss but of precision: objects
+/// then count as having come with the version at hand.
+///
+/// *Contract.* [`HistoryStore::put_history`] swaps all of a tenant's table at once; a tenant that is removed from a
+/// store that is both loses it.
+///
+/// The suite: `rezus_testkit::history_store_contract!`.
+#[async_trait]
+pub trait HistoryStore: fmt::Debug + Send + Sync + 'static {
+    /// Returns a tenant's table, sorted by kind and name, and what it was carried on to; `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when it cannot be read.
+    async fn history(
+        &self,
+        tenant: &TenantName,
+    ) -> Result<Option<(HistoryHead, Vec<HistoryEntry>)>, StoreError>;
+
+    /// Replaces a tenant's table.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when it cannot be written.
+    async fn put_history(
+        &self,
+        tenant: &TenantName,
+        head: HistoryHead,
+        entries: Vec<HistoryEntry>,
+    ) -> Result<(), StoreError>;
 }
 
 /// Where the derived index is kept: a cache, whose loss costs a rebuild and nothing else.

@@ -1,8 +1,11 @@
 //! What the core promises of whole documents: laws over generated ones, and the fixtures.
 
 #![cfg(feature = "declared")]
-#![expect(clippy::unwrap_used, reason = "what fails here fails a test")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "what fails here fails a test")]
 
 mod backend;
 mod cursor;
 mod fixtures;
+mod mapping;
+mod projection;
+mod projection_fixtures;

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use rezus_core::base::{TenantName, Timestamp};
 use rezus_core::declared::index::{IndexHead, IndexRow};
 use rezus_core::declared::store::{
-    Change, CommitError, IndexStore, LockTrace, RefusalRecord, Revision, Space, StateStore, StoreError,
-    TenantRecord, VersionMeta,
+    Change, CommitError, HistoryEntry, HistoryHead, HistoryStore, IndexStore, LockTrace, RefusalRecord,
+    Revision, Space, StateStore, StoreError, TenantRecord, VersionMeta,
 };
 use rezus_core::declared::{LockId, ResourceAddress, VersionNumber};
 use tokio::task::yield_now;
@@ -178,6 +178,30 @@ impl StateStore for FakeStateStore {
 
     async fn ready(&self) -> Result<(), StoreError> {
         self.reading(|_| ()).await
+    }
+}
+
+#[async_trait]
+impl HistoryStore for FakeStateStore {
+    async fn history(
+        &self,
+        tenant: &TenantName,
+    ) -> Result<Option<(HistoryHead, Vec<HistoryEntry>)>, StoreError> {
+        self.reading(|storage| storage.histories.get(tenant).cloned()).await
+    }
+
+    async fn put_history(
+        &self,
+        tenant: &TenantName,
+        head: HistoryHead,
+        mut entries: Vec<HistoryEntry>,
+    ) -> Result<(), StoreError> {
+        entries.sort_by(|a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
+        self.writing(|storage| {
+            storage.histories.insert(tenant.clone(), (head, entries));
+            Ok(())
+        })
+        .await
     }
 }
 

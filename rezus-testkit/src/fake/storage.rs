@@ -7,8 +7,9 @@ use bytes::Bytes;
 use rezus_core::base::{TenantName, Timestamp};
 use rezus_core::declared::index::{INDEX_FORMAT, IndexHead, IndexRow};
 use rezus_core::declared::store::{
-    Change, CommitError, Content, HeldLock, LOCK_MEMORY, LockTrace, NewVersion, REFUSALS_KEPT,
-    REFUSALS_OF_NOBODY_KEPT, RefusalRecord, ReleasedLock, Revision, StoreError, TenantRecord, VersionMeta,
+    Change, CommitError, Content, HeldLock, HistoryEntry, HistoryHead, LOCK_MEMORY, LockTrace, NewVersion,
+    REFUSALS_KEPT, REFUSALS_OF_NOBODY_KEPT, RefusalRecord, ReleasedLock, Revision, StoreError, TenantRecord,
+    VersionMeta,
 };
 use rezus_core::declared::{LockId, VersionNumber};
 
@@ -54,6 +55,7 @@ pub(super) struct Storage {
     released: Vec<(TenantName, ReleasedLock)>,
     refusals: BTreeMap<TenantName, VecDeque<RefusalRecord>>,
     indexes: BTreeMap<TenantName, (IndexHead, Vec<IndexRow>)>,
+    pub(super) histories: BTreeMap<TenantName, (HistoryHead, Vec<HistoryEntry>)>,
     revisions: u64,
     write_faults: VecDeque<Fault>,
     read_faults: usize,
@@ -167,6 +169,7 @@ impl Storage {
         let Some(record) = change.record else {
             self.tenants.remove(&change.tenant);
             self.indexes.remove(&change.tenant);
+            self.histories.remove(&change.tenant);
             return Ok(());
         };
         let revision = self.new_revision();

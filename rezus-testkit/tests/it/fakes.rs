@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rezus_core::declared::store::{CommitError, IndexStore, StateStore, StoreError};
+use rezus_core::declared::store::{CommitError, HistoryStore, IndexStore, StateStore, StoreError};
+use rezus_testkit::contract::history_store::HistoryStoreFixture;
 use rezus_testkit::contract::index_commit::IndexCommitFixture;
 use rezus_testkit::contract::index_store::IndexStoreFixture;
 use rezus_testkit::contract::state_store::StateStoreFixture;
@@ -35,6 +36,14 @@ impl IndexCommitFixture for Fake {
     }
 }
 
+#[async_trait]
+impl HistoryStoreFixture for Fake {
+    async fn open(&self) -> (Arc<dyn StateStore>, Arc<dyn HistoryStore>) {
+        (Arc::new(self.0.handle()), Arc::new(self.0.handle()))
+    }
+}
+
+rezus_testkit::history_store_contract!(Fake(FakeStateStore::new()));
 rezus_testkit::state_store_contract!(Fake(FakeStateStore::new()));
 rezus_testkit::index_store_contract!(Fake(FakeStateStore::new()));
 rezus_testkit::index_commit_contract!(Fake(FakeStateStore::new()));
@@ -130,7 +139,7 @@ async fn misuse_of_commit_is_told() {
 #[test]
 fn every_law_is_listed_in_its_macro() {
     let contract = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/contract");
-    let sources = ["state_store", "index_store", "index_commit"];
+    let sources = ["state_store", "index_store", "index_commit", "history_store"];
     for name in sources {
         let main = std::fs::read_to_string(contract.join(format!("{name}.rs"))).unwrap();
         let parts = std::fs::read_dir(contract.join(name)).into_iter().flatten();

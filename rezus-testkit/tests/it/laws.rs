@@ -2,6 +2,7 @@
 
 mod fixtures;
 mod generated;
+mod projection;
 
 use rezus_core::declared::document::{Document, PlainState, read};
 use rezus_core::declared::index::IndexRow;

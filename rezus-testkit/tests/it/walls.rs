@@ -17,7 +17,7 @@ const ARROWS: [(&str, &[&str]); 6] = [
 ];
 
 /// All that the core may use: nothing that does I/O, knows a runtime, or speaks a protocol.
-const CORE_MAY_USE: [&str; 12] = [
+const CORE_MAY_USE: [&str; 15] = [
     "aho-corasick",
     "async-trait",
     "bytes",
@@ -25,11 +25,14 @@ const CORE_MAY_USE: [&str; 12] = [
     "jiff",
     "md-5",
     "memchr",
+    "regex-lite",
     "serde",
+    "serde-saphyr",
     "serde_json",
     "sha2",
     "thiserror",
     "unicode-general-category",
+    "uuid",
 ];
 
 fn root() -> PathBuf {
@@ -102,9 +105,9 @@ fn names(text: &str, word: &str) -> bool {
 fn the_planes_do_not_name_each_other() {
     let core = root().join("rezus-core/src");
     let walls = [
-        ("declared", ["observed", "resource::"].as_slice()),
-        ("observed", &["declared", "resource::"]),
-        ("base", &["declared", "observed", "resource::"]),
+        ("declared", ["observed"].as_slice()),
+        ("observed", &["declared"]),
+        ("base", &["declared", "observed"]),
     ];
     for (plane, forbidden) in walls {
         let mut files = sources(&core.join(plane));
