@@ -83,7 +83,7 @@ pub async fn unknown_path(method: Method, uri: Uri) -> ApiError {
 }
 
 /// A tenant's name from a path.
-fn tenant(name: &str) -> Result<TenantName, ApiError> {
+pub(crate) fn tenant(name: &str) -> Result<TenantName, ApiError> {
     name.parse().map_err(|error: rezus_core::base::NameError| ApiError::bad_request(error.to_string()))
 }
 
@@ -119,12 +119,12 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
 /// Query parameters, refused with a `Status`.
 #[derive(FromRequestParts)]
 #[from_request(via(axum::extract::Query), rejection(ApiError))]
-struct Query<T>(T);
+pub(crate) struct Query<T>(pub(crate) T);
 
 /// Path parameters, refused with a `Status`.
 #[derive(FromRequestParts)]
 #[from_request(via(axum::extract::Path), rejection(ApiError))]
-struct Path<T>(T);
+pub(crate) struct Path<T>(pub(crate) T);
 
 impl From<JsonRejection> for ApiError {
     fn from(rejection: JsonRejection) -> Self {

@@ -4,7 +4,10 @@ mod backend_config;
 mod backup;
 mod client;
 mod demo;
+mod get;
 mod lock;
+mod mappings;
+mod project;
 mod state;
 mod table;
 mod tenant;
@@ -46,6 +49,17 @@ enum Command {
     /// List and break locks.
     #[command(subcommand)]
     Lock(lock::LockCommand),
+    /// List what is declared: tenants, node groups, machines, or the mappings that make them.
+    Get(get::Get),
+    /// Compare two versions of a tenant's state, as resources.
+    Diff(get::Diff),
+    /// Say where the fields of a machine come from.
+    Explain(get::Explain),
+    /// Print what the API would list for a state file.
+    Project(project::Project),
+    /// Check, test and list mappings: what provider resources become, and where each field is.
+    #[command(subcommand)]
+    Mappings(mappings::MappingsCommand),
     /// Print the backend block of a tenant's configuration.
     BackendConfig(backend_config::BackendConfig),
     /// Work on the derived index.
@@ -158,6 +172,20 @@ pub enum CliError {
         #[source]
         source: io::Error,
     },
+    /// A file is no state that can be read.
+    #[error("{path} declares nothing that can be read: {reason}")]
+    NoState {
+        /// Which file.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+    /// Mappings cannot be used.
+    #[error(transparent)]
+    Mappings(#[from] crate::mapping_files::MappingsError),
+    /// Mappings find something else than was expected.
+    #[error("{0}")]
+    Unexpected(String),
     /// What was asked for makes no sense as it is.
     #[error("{0}")]
     Usage(String),
@@ -169,7 +197,10 @@ pub enum CliError {
 /// Bad usage and bad settings (`EX_USAGE` of sysexits.h).
 const EXIT_USAGE: u8 = 64;
 
-/// Runs a command line and returns how the process ends: 0 done, 1 failed, 64 used wrongly.
+/// What is no state cannot be projected.
+const EXIT_NO_STATE: u8 = 2;
+
+/// Runs a command line and returns how the process ends: 0 done, 1 failed, 2 no state to project, 64 used wrongly.
 pub fn run(
     arguments: impl Iterator<Item = OsString>,
     environment: impl Iterator<Item = (String, String)>,
@@ -192,6 +223,7 @@ pub fn run(
             drop(writeln!(io::stderr(), "error: {}", Chain(&error)));
             match error {
                 CliError::Config(_) | CliError::Log(_) | CliError::Usage(_) => ExitCode::from(EXIT_USAGE),
+                CliError::NoState { .. } => ExitCode::from(EXIT_NO_STATE),
                 _ => ExitCode::FAILURE,
             }
         }
@@ -222,6 +254,11 @@ fn execute(command: Command, environment: impl Iterator<Item = (String, String)>
         Command::Index(IndexCommand::Rebuild { tenant, target }) => {
             runtime.block_on(rebuild_index(tenant, &target, &mut out))
         }
+        Command::Get(command) => runtime.block_on(command.run(&mut out)),
+        Command::Diff(command) => runtime.block_on(command.run(&mut out)),
+        Command::Explain(command) => runtime.block_on(command.run(&mut out)),
+        Command::Project(command) => command.run(&mut out),
+        Command::Mappings(command) => command.run(&mut out),
         Command::Backup(command) => command.run(&mut out),
         Command::Restore(command) => command.run(&mut out),
         Command::Completions { shell } => {

@@ -8,15 +8,18 @@ use rezus_adapters::sqlite::{OpenError, SqliteStore};
 use rezus_core::base::{Clock, Timestamp};
 use rezus_core::declared::backend::StateBackend;
 use rezus_core::declared::compute::Compute;
+use rezus_core::declared::mapping::Mappings;
+use rezus_core::declared::projector::Projector;
 use rezus_core::declared::reader::StateReader;
-use rezus_core::declared::store::{IndexStore, StateStore};
+use rezus_core::declared::store::{HistoryStore, IndexStore, StateStore};
 
 use crate::config::{Config, StateConfig};
 use crate::data_dir::{DataDir, DataDirError, DataDirLock};
+use crate::mapping_files::MappingsError;
 use crate::state_backend::Intake;
 use crate::sweep::Sweep;
 use crate::telemetry::Metrics;
-use crate::{api, peer, state_backend, telemetry};
+use crate::{api, kube, peer, state_backend, telemetry};
 
 /// What routes work with.
 #[derive(Clone, Debug)]
@@ -25,6 +28,8 @@ pub struct Plane {
     pub backend: StateBackend,
     /// Reads through the index.
     pub reader: StateReader,
+    /// What states declare, as resources.
+    pub projector: Projector,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// The server's own metrics.
@@ -59,6 +64,9 @@ pub enum StartError {
     /// The database cannot be opened.
     #[error(transparent)]
     Database(#[from] OpenError),
+    /// The mappings are not sound.
+    #[error(transparent)]
+    Mappings(MappingsError),
 }
 
 /// Puts a plane together over a data directory that exists.
@@ -72,23 +80,48 @@ pub fn compose(config: &Config, data_dir: &DataDir) -> Result<Composed, StartErr
     let store = SqliteStore::open(&data_dir.database())?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let states: Arc<dyn StateStore> = Arc::new(store.clone());
-    let index: Arc<dyn IndexStore> = Arc::new(store);
-    Ok(Composed { plane: plane(config, states, index, clock), lock })
+    let index: Arc<dyn IndexStore> = Arc::new(store.clone());
+    let history: Arc<dyn HistoryStore> = Arc::new(store);
+    let mappings = mappings(config)?;
+    Ok(Composed { plane: plane(config, Stores { states, index, history }, clock, mappings), lock })
+}
+
+/// Reads the mappings in force: the built-in ones, and those of the configured directory.
+fn mappings(config: &Config) -> Result<Mappings, StartError> {
+    match &config.projection.mappings {
+        Some(dir) => crate::mapping_files::load(dir).map_err(StartError::Mappings),
+        None => Ok(Mappings::built_in()),
+    }
+}
+
+/// The stores that a plane works on: one adapter or several.
+#[derive(Clone, Debug)]
+pub struct Stores {
+    /// Tenants, versions and locks.
+    pub states: Arc<dyn StateStore>,
+    /// The derived index.
+    pub index: Arc<dyn IndexStore>,
+    /// The table of object history.
+    pub history: Arc<dyn HistoryStore>,
 }
 
 /// Puts a plane together over given ports.
-pub fn plane(
-    config: &Config,
-    states: Arc<dyn StateStore>,
-    index: Arc<dyn IndexStore>,
-    clock: Arc<dyn Clock>,
-) -> Plane {
+pub fn plane(config: &Config, stores: Stores, clock: Arc<dyn Clock>, mappings: Mappings) -> Plane {
+    let Stores { states, index, history } = stores;
     let intake = Arc::new(Intake::new(&config.state));
     let compute: Arc<dyn Compute> = Arc::<Intake>::clone(&intake);
+    let reader = StateReader::new(Arc::clone(&states), index, Arc::clone(&compute));
     Plane {
+        projector: Projector::new(
+            Arc::clone(&states),
+            reader.clone(),
+            history,
+            Arc::clone(&compute),
+            mappings,
+        ),
         sweep: Sweep::new(Arc::clone(&states), Arc::clone(&clock), config.retention.policy()),
-        backend: StateBackend::new(Arc::clone(&states), Arc::clone(&clock), Arc::clone(&compute)),
-        reader: StateReader::new(states, index, Arc::clone(&compute)),
+        backend: StateBackend::new(states, Arc::clone(&clock), Arc::clone(&compute)),
+        reader,
         clock,
         metrics: Arc::new(Metrics::new()),
         intake,
@@ -107,6 +140,7 @@ pub fn now() -> Timestamp {
 pub fn router(plane: &Plane) -> Router {
     let routes = state_backend::routes(plane.clone())
         .merge(api::routes(plane.clone()))
+        .merge(kube::routes(plane.clone()))
         .merge(telemetry::routes(plane.clone()))
         .fallback(api::unknown_path);
     let routes = state_backend::bounded(peer::guarded(routes), &plane.limits);

@@ -21,6 +21,8 @@ pub struct Config {
     pub state: StateConfig,
     /// How long versions are kept.
     pub retention: RetentionConfig,
+    /// What states are made into.
+    pub projection: ProjectionConfig,
     /// What is logged, and how.
     pub log: LogConfig,
 }
@@ -78,6 +80,16 @@ pub struct RetentionConfig {
     pub sweep: Span,
 }
 
+/// `[projection]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ProjectionConfig {
+    /// A directory of mappings on top of the built-in ones. Default none.
+    pub mappings: Option<PathBuf>,
+    /// How often that directory is looked at for changes. Default `5s`.
+    pub reload: Span,
+}
+
 /// `[log]`
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -133,6 +145,12 @@ impl Default for RetentionConfig {
             keep_intermediate_days: 7,
             sweep: Span(Duration::from_hours(1)),
         }
+    }
+}
+
+impl Default for ProjectionConfig {
+    fn default() -> Self {
+        Self { mappings: None, reload: Span(Duration::from_secs(5)) }
     }
 }
 

@@ -9,6 +9,8 @@ pub mod compose;
 pub mod config;
 pub mod data_dir;
 pub mod error;
+pub mod kube;
+pub mod mapping_files;
 pub mod peer;
 pub mod serve;
 pub mod state_backend;

@@ -122,6 +122,21 @@ impl Running {
             }
             Ok(())
         });
+        if let Some(dir) = &config.projection.mappings {
+            let reload = crate::mapping_files::reload(
+                dir.clone(),
+                plane.projector.clone(),
+                config.projection.reload.0,
+            );
+            let stopped = stop.subscribe();
+            listeners.spawn(async move {
+                tokio::select! {
+                    () = reload => {}
+                    () = stopping(stopped) => {}
+                }
+                Ok(())
+            });
+        }
         let serving = Serving { plane, stop, listeners, grace: config.server.shutdown_grace.0 };
         Ok(Self { url, serving, signals, lock })
     }

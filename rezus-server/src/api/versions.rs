@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::{ConnectInfo, State};
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use rezus_core::base::TenantName;
 use rezus_core::declared::backend::Refusal;
 use rezus_core::declared::diff::{self, ObjectChange, Side};
@@ -105,22 +105,41 @@ pub(super) async fn rollback(
     Ok(Json(VersionView::of(&written)))
 }
 
-/// Which versions are compared.
+/// Which versions are compared, and as what.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Compared {
     from: u64,
     to: u64,
+    #[serde(default, rename = "as")]
+    terms: Terms,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Terms {
+    /// Instance objects and their attributes.
+    #[default]
+    Objects,
+    /// Machines, node groups and the cluster, and their fields.
+    Resources,
 }
 
 pub(super) async fn diff(
     State(plane): State<Plane>,
     Path(name): Path<String>,
     Query(compared): Query<Compared>,
-) -> Result<Json<DiffView>, ApiError> {
+) -> Result<Response, ApiError> {
     let tenant = tenant(&name)?;
     let from = readable(&plane, &tenant, compared.from).await?;
     let to = readable(&plane, &tenant, compared.to).await?;
+    if compared.terms == Terms::Resources {
+        let old = plane.projector.projection(&tenant, from.version).await?;
+        let new = plane.projector.projection(&tenant, to.version).await?;
+        let items = crate::kube::changes(&tenant, &old, &new);
+        let diff = serde_json::json!({ "from": compared.from, "to": compared.to, "items": items });
+        return Ok(Json(diff).into_response());
+    }
     // Two bodies, their rows and secrets, and what differs.
     let bytes = (from.size_bytes + to.size_bytes).saturating_mul(2);
     let (from, to) = (from.version, to.version);
@@ -130,7 +149,7 @@ pub(super) async fn diff(
         plane.intake.on_a_core(move || compare(&old, &new)).await?.map_err(ApiError::internal)
     };
     let changes = plane.intake.with_room(bytes, compared).await??;
-    Ok(Json(DiffView::of(from, to, changes)))
+    Ok(Json(DiffView::of(from, to, changes)).into_response())
 }
 
 fn compare(old: &[u8], new: &[u8]) -> Result<Vec<ObjectChange>, DocumentError> {

@@ -11,7 +11,7 @@ use rezus_core::base::TenantName;
 
 use super::client::Client;
 use super::state::{push, show};
-use super::{CliError, Output, backend_config};
+use super::{CliError, Output, backend_config, get};
 use crate::config::Config;
 use crate::serve::{Running, ServeError};
 
@@ -68,6 +68,8 @@ impl Demo {
 
         say("\nWhat is declared now:\n")?;
         show::list(&client, &tenant, Output::Table, &mut io::stdout()).await?;
+        say("\nAs machines:\n")?;
+        get::print_machines(&client, &tenant, &mut io::stdout()).await?;
         say(&format!(
             "\nA configuration of your own keeps its state here with:\n\n{}",
             backend_config::block(&address)

@@ -56,7 +56,7 @@ pub(super) fn cell(value: &Value) -> String {
 }
 
 /// Shows a text of somebody else's: control characters, which a terminal would obey, as their escapes.
-fn harmless(text: &str) -> String {
+pub(super) fn harmless(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
         if c.is_control() {
             shown.extend(c.escape_default());

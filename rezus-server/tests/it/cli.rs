@@ -2,6 +2,8 @@
 
 mod commands;
 mod copies;
+mod declared;
+mod mappings;
 mod usage;
 
 use std::ffi::OsStr;

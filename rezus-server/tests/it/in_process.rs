@@ -9,8 +9,8 @@ use axum::extract::ConnectInfo;
 use axum::http::Request;
 use bytes::Bytes;
 use rezus_adapters::sqlite::SqliteStore;
-use rezus_core::declared::store::{IndexStore, StateStore};
-use rezus_server::compose::{self, Plane};
+use rezus_core::declared::mapping::Mappings;
+use rezus_server::compose::{self, Plane, Stores};
 use rezus_server::config::{Config, StateConfig};
 use rezus_server::peer::Peer;
 use rezus_testkit::clock::ManualClock;
@@ -52,23 +52,28 @@ impl InProcess {
     pub(crate) fn with(limits: StateConfig) -> Self {
         let directory = TempDir::new().unwrap();
         let store = SqliteStore::open(&directory.path().join("rezus.db")).unwrap();
-        Self::over(limits, Arc::new(store.clone()), Arc::new(store), Some(directory))
+        let stores = Stores {
+            states: Arc::new(store.clone()),
+            index: Arc::new(store.clone()),
+            history: Arc::new(store),
+        };
+        Self::over(limits, stores, Some(directory))
     }
 
     /// A plane over a store that fails when it is told to.
     pub(crate) fn over_fake(store: &FakeStateStore) -> Self {
-        Self::over(StateConfig::default(), Arc::new(store.handle()), Arc::new(store.handle()), None)
+        let stores = Stores {
+            states: Arc::new(store.handle()),
+            index: Arc::new(store.handle()),
+            history: Arc::new(store.handle()),
+        };
+        Self::over(StateConfig::default(), stores, None)
     }
 
-    fn over(
-        limits: StateConfig,
-        states: Arc<dyn StateStore>,
-        index: Arc<dyn IndexStore>,
-        directory: Option<TempDir>,
-    ) -> Self {
+    fn over(limits: StateConfig, stores: Stores, directory: Option<TempDir>) -> Self {
         let clock = ManualClock::default();
         let config = Config { state: limits, ..Config::default() };
-        let plane = compose::plane(&config, states, index, Arc::new(clock.clone()));
+        let plane = compose::plane(&config, stores, Arc::new(clock.clone()), Mappings::built_in());
         Self { router: compose::router(&plane), clock, plane, _directory: directory }
     }
 

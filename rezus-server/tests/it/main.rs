@@ -11,6 +11,7 @@ mod durability;
 mod edge;
 mod in_process;
 mod lock;
+mod projection;
 mod protocol;
 mod real_client;
 mod replay;

@@ -1,5 +1,6 @@
 //! Real OpenTofu and Terraform against the real server.
 
+mod example;
 mod faults;
 mod life;
 mod locks;
