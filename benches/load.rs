@@ -1,4 +1,5 @@
-//! The real server under load: large states of many tenants at once, many writers of small ones, and its memory.
+//! The real server under load: large states of many tenants at once, many writers of small ones, machines of a large
+//! tenant, and its memory.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,6 +21,14 @@ const WRITERS: usize = 16;
 /// How many tenants there are when memory is looked at.
 const TENANTS: usize = 100;
 
+/// How many machines one tenant has when they are all asked for.
+const MACHINES: usize = 10_000;
+
+/// How often one of them is read.
+const SINGLE_READS: usize = 50;
+
+const API: &str = "/apis/rezuscloud.io/v1alpha1";
+
 /// Instances of a state of 200 kB, and of one of 25 MB.
 const SMALL: usize = 80;
 const LARGE: usize = 10_000;
@@ -39,6 +48,7 @@ async fn main() -> Outcome<()> {
     let mut rows = large_states_at_once(&binary).await?;
     rows.extend(cycles(&binary).await?);
     rows.push(many_tenants(&binary).await?);
+    rows.extend(many_machines(&binary).await?);
     rezus_benches::print("load", &rows);
     Ok(())
 }
@@ -169,7 +179,7 @@ async fn cycles(binary: &Path) -> Outcome<Vec<Row>> {
     ])
 }
 
-/// Looks at a server's memory when it keeps many small states.
+/// Looks at a server's memory when it keeps many small states and what each declares.
 async fn many_tenants(binary: &Path) -> Outcome<Row> {
     let directory = rezus_benches::scratch(env!("CARGO_TARGET_TMPDIR"))?;
     let server = Server::start(binary, directory.path()).await?;
@@ -180,10 +190,71 @@ async fn many_tenants(binary: &Path) -> Outcome<Row> {
         client.push(&tenant, &lock_id(&tenant, 0), state.clone()).await?;
         let address = client.last_address(&tenant).await?;
         client.resource(&tenant, &address).await?;
+        let listed = items(&client, &format!("/namespaces/{tenant}/machines")).await?;
+        if listed != SMALL {
+            return Err(format!("{tenant} has {listed} machines").into());
+        }
     }
     tokio::time::sleep(size(IDLE, Duration::ZERO)).await;
-    let what = format!("resident with {TENANTS} tenants of {} kB", state.len() / 1000);
+    let what = format!("resident with {TENANTS} tenants of {} kB, projected", state.len() / 1000);
     memory(&what, server.vm_kib("VmRSS")?, Promise::AtMost(40.0))
+}
+
+/// Has one tenant declare many machines, asks for all of them once and then for single ones, and looks at memory.
+async fn many_machines(binary: &Path) -> Outcome<Vec<Row>> {
+    let directory = rezus_benches::scratch(env!("CARGO_TARGET_TMPDIR"))?;
+    let machines = size(MACHINES, SMALL);
+    let state = rezus_benches::machines_state(machines)?;
+    let megabytes = state.len() / 1_000_000;
+    Server::start(binary, directory.path())
+        .await?
+        .client()?
+        .push("large", &lock_id("large", 0), state)
+        .await?;
+
+    // Started anew: what writing took is not what keeping takes.
+    let server = Server::start(binary, directory.path()).await?;
+    let client = server.client()?;
+    let start = Instant::now();
+    let listed = items(&client, "/machines").await?;
+    let first = start.elapsed();
+    if listed != machines {
+        return Err(format!("{listed} machines of {machines}").into());
+    }
+    tokio::time::sleep(size(IDLE, Duration::ZERO)).await;
+    let resident = server.vm_kib("VmRSS")?;
+    let peak = server.vm_kib("VmHWM")?;
+
+    let start = Instant::now();
+    items(&client, "/machines").await?;
+    let again = start.elapsed();
+    let mut singles = Vec::new();
+    for number in rezus_benches::every(machines, size(SINGLE_READS, 5)) {
+        let start = Instant::now();
+        client.send("GET", &format!("{API}/namespaces/large/machines/cobalt-{number}"), "").await?;
+        singles.push(start.elapsed());
+    }
+    let after = server.vm_kib("VmRSS")?;
+    let what = format!("{machines} machines of one tenant ({megabytes} MB)");
+    let millis = |name: &str, time: Duration| {
+        let time = time.as_secs_f64() * 1e3;
+        Row::alone(name, format!("{time:.2} ms"), (time, " ms"), Promise::Nothing)
+    };
+    Ok(vec![
+        memory(&format!("resident with {what}, served once"), resident, Promise::AtMost(120.0))?,
+        memory("most memory during that", peak, Promise::Nothing)?,
+        memory("resident when they were served again, and single ones", after, Promise::Nothing)?,
+        millis(&format!("list {what}, first"), first),
+        millis("list them again", again),
+        millis("get one of them, p50", percentile(&singles, 50)),
+    ])
+}
+
+/// Asks for a list of the resource API and returns how many items it has.
+async fn items(client: &Client, path: &str) -> Outcome<usize> {
+    let list: serde_json::Value =
+        serde_json::from_slice(&client.send("GET", &format!("{API}{path}"), "").await?)?;
+    Ok(list["items"].as_array().ok_or("no list")?.len())
 }
 
 fn memory(what: &str, kib: u64, promise: Promise) -> Outcome<Row> {

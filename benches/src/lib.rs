@@ -4,6 +4,7 @@
 //! them once, so that whatever else the machine does meanwhile hits all alike.
 
 mod contest;
+mod machines;
 mod process;
 mod server;
 mod state;
@@ -12,7 +13,8 @@ mod table;
 use std::error::Error;
 
 pub use contest::{Contest, percentile, timed};
-pub use process::{answer_peak, ask_child, child_job, program, vm_kib};
+pub use machines::{machines_state, servers_state};
+pub use process::{answer_peak, ask_child, child_job, processor_time, program, vm_kib};
 pub use server::{Client, Server, server_binary};
 pub use state::{every, numbered};
 pub use table::{Promise, Row, print, say};

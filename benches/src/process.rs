@@ -4,6 +4,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use crate::Outcome;
 
@@ -55,6 +56,17 @@ pub fn vm_kib(process: u32, figure: &str) -> Outcome<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix(figure)?.strip_prefix(':'));
     let number = line.and_then(|line| line.trim().strip_suffix("kB")).ok_or("no such figure")?;
     Ok(number.trim().parse()?)
+}
+
+/// Returns for how long this process's first thread has had a processor, however many others wanted it meanwhile.
+///
+/// # Errors
+///
+/// When the kernel does not say.
+pub fn processor_time() -> Outcome<Duration> {
+    let text = std::fs::read_to_string("/proc/self/schedstat")?;
+    let nanos = text.split_whitespace().next().ok_or("no such figure")?;
+    Ok(Duration::from_nanos(nanos.parse()?))
 }
 
 /// Finds a program by name where the shell would.
