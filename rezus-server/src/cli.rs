@@ -111,7 +111,7 @@ struct Serve {
     /// A TOML file with settings; `REZUS_SECTION__KEY` variables override it.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The address of the TLS listener [default: 127.0.0.1:8443].
+    /// The address of the TLS listener; port 0 picks a free one [default: 127.0.0.1:8443].
     #[arg(long, value_name = "ADDR:PORT")]
     tls: Option<SocketAddr>,
     /// The address of the plain listener, on loopback; port 0 picks a free one [default: 127.0.0.1:8080].
@@ -284,9 +284,6 @@ async fn run_server(
     config.server.no_tls |= serve.no_tls;
     config.check()?;
     crate::telemetry::start_log(&config.log)?;
-    if serve.tls.is_some() && !config.server.no_tls {
-        tracing::warn!("--tls {} is not served: this release has the plain listener only", config.server.tls);
-    }
     let running = Running::start(&config).await?;
     running.announce()?;
     running.until_signal().await;

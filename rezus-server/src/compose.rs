@@ -16,6 +16,7 @@ use rezus_core::declared::store::{HistoryStore, IndexStore, StateStore};
 use crate::config::{Config, StateConfig};
 use crate::data_dir::{DataDir, DataDirError, DataDirLock};
 use crate::mapping_files::MappingsError;
+use crate::serve::{Draining, Limits, limited};
 use crate::state_backend::Intake;
 use crate::sweep::Sweep;
 use crate::telemetry::Metrics;
@@ -42,6 +43,10 @@ pub struct Plane {
     pub sweep: Sweep,
     /// The state backend's limits.
     pub limits: Arc<StateConfig>,
+    /// What requests are held to, and how many are under way.
+    pub admission: Limits,
+    /// Tells when the server is about to end.
+    pub draining: Draining,
     /// The URLs of the listeners, once they are bound.
     pub listeners: Arc<std::sync::OnceLock<Vec<String>>>,
 }
@@ -127,6 +132,8 @@ pub fn plane(config: &Config, stores: Stores, clock: Arc<dyn Clock>, mappings: M
         intake,
         compute,
         limits: Arc::new(config.state.clone()),
+        admission: Limits::new(&config.limits),
+        draining: Draining::new(),
         listeners: Arc::default(),
     }
 }
@@ -143,6 +150,8 @@ pub fn router(plane: &Plane) -> Router {
         .merge(kube::routes(plane.clone()))
         .merge(telemetry::routes(plane.clone()))
         .fallback(api::unknown_path);
-    let routes = state_backend::bounded(peer::guarded(routes), &plane.limits);
+    let routes = limited(peer::guarded(routes), plane.admission.clone());
+    // Outside of all that answers without reading a body.
+    let routes = state_backend::bounded(routes, &plane.limits);
     telemetry::observed(routes, Arc::clone(&plane.metrics))
 }

@@ -1,6 +1,8 @@
 //! The server's configuration: one TOML file, overridden by `REZUS_SECTION__KEY` variables, read once.
 
+mod limits;
 mod quantity;
+mod tls;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -9,7 +11,9 @@ use std::time::Duration;
 use rezus_core::declared::backend::Retention;
 use serde::Deserialize;
 
+pub use limits::LimitsConfig;
 pub use quantity::{ByteSize, Span};
+pub use tls::TlsConfig;
 
 /// All settings, with their defaults.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -17,6 +21,10 @@ pub use quantity::{ByteSize, Span};
 pub struct Config {
     /// Where it listens and keeps its data.
     pub server: ServerConfig,
+    /// The TLS listener's certificate.
+    pub tls: TlsConfig,
+    /// What clients are held to.
+    pub limits: LimitsConfig,
     /// The state backend's limits.
     pub state: StateConfig,
     /// How long versions are kept.
@@ -35,14 +43,14 @@ pub struct ServerConfig {
     pub data_dir: PathBuf,
     /// The address of the plain listener: loopback only. Default `127.0.0.1:8080`.
     pub plain: SocketAddr,
-    /// The address of the TLS listener. Default `127.0.0.1:8443`.
+    /// The address of the TLS listener, on loopback or not; port 0 picks a free one. Default `127.0.0.1:8443`.
     pub tls: SocketAddr,
     /// Whether there is no TLS listener. Default false.
     pub no_tls: bool,
     /// How long requests under way may take once the server was told to stop. Default `30s`.
     pub shutdown_grace: Span,
-    /// How many connections the plain listener serves at a time; further ones wait. Below the usual limit of 1,024 open
-    /// files, so that the data can always be opened. Default 512.
+    /// How many connections a listener serves at a time; further ones wait. Fewer where the system's limit of open files
+    /// is low, so that the data can always be opened. Default 4,096.
     pub max_connections: usize,
 }
 
@@ -119,7 +127,7 @@ impl Default for ServerConfig {
             tls: SocketAddr::from(([127, 0, 0, 1], 8443)),
             no_tls: false,
             shutdown_grace: Span(Duration::from_secs(30)),
-            max_connections: 512,
+            max_connections: 4_096,
         }
     }
 }
@@ -207,6 +215,9 @@ pub enum ConfigError {
         "the plain listener {0} is not on loopback: without TLS states and locks would be open to the network"
     )]
     PlainNotLoopback(SocketAddr),
+    /// A certificate is given without its key, or the other way round.
+    #[error("tls.certificate and tls.key are given together or not at all")]
+    HalfACertificate,
 }
 
 impl Config {
@@ -247,13 +258,15 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::PlainNotLoopback`].
+    /// [`ConfigError::PlainNotLoopback`], [`ConfigError::HalfACertificate`].
     pub fn check(&self) -> Result<(), ConfigError> {
-        if self.server.plain.ip().is_loopback() {
-            Ok(())
-        } else {
-            Err(ConfigError::PlainNotLoopback(self.server.plain))
+        if !self.server.plain.ip().is_loopback() {
+            return Err(ConfigError::PlainNotLoopback(self.server.plain));
         }
+        if self.tls.certificate.is_some() != self.tls.key.is_some() {
+            return Err(ConfigError::HalfACertificate);
+        }
+        Ok(())
     }
 }
 
@@ -289,6 +302,7 @@ mod tests {
             ("REZUS_SERVER__NO_TLS", "true"),
             ("REZUS_RETENTION__KEEP_LAST", "3"),
             ("REZUS_SERVER__DATA_DIR", "/srv/rezus"),
+            ("REZUS_TLS__NAMES", "rezus.example, 192.0.2.7"),
             ("HOME", "/nowhere"),
         ];
         let config = load(text, &variables).unwrap();
@@ -298,6 +312,8 @@ mod tests {
         assert_eq!(config.retention.keep_last, 3);
         assert_eq!(config.server.data_dir, Path::new("/srv/rezus"));
         assert_eq!(config.state.in_flight, ByteSize(128 << 20));
+        let names: Vec<String> = config.tls.names.iter().map(ToString::to_string).collect();
+        assert_eq!(names, ["rezus.example", "192.0.2.7"]);
     }
 
     #[test]
@@ -307,6 +323,7 @@ mod tests {
             ("[state]\nmax_body = \"many\"\n", "many"),
             ("[server]\nplain = \"nowhere\"\n", "plain"),
             ("[log]\nformat = \"xml\"\n", "xml"),
+            ("[tls]\nnames = [\"no name\"]\n", "no name"),
         ] {
             let error = load(text, &[]).unwrap_err();
             let source = error.source().unwrap().to_string();
@@ -321,5 +338,13 @@ mod tests {
         assert!(matches!(config.check(), Err(ConfigError::PlainNotLoopback(_))));
         let config = load("[server]\nplain = \"[::1]:8080\"\n", &[]).unwrap();
         assert!(config.check().is_ok());
+    }
+
+    #[test]
+    fn a_certificate_comes_with_its_key() {
+        for half in ["certificate", "key"] {
+            let config = load(&format!("[tls]\n{half} = \"server.pem\"\n"), &[]).unwrap();
+            assert!(matches!(config.check(), Err(ConfigError::HalfACertificate)), "{half}");
+        }
     }
 }

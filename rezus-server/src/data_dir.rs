@@ -65,6 +65,11 @@ impl DataDir {
         self.0.join("rezus.sock")
     }
 
+    /// The server's own certificate authority, its certificate and their keys.
+    pub fn tls(&self) -> PathBuf {
+        self.0.join("tls")
+    }
+
     /// Makes the directory where there is none, closed to all others.
     ///
     /// # Errors

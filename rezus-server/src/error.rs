@@ -49,6 +49,31 @@ impl ApiError {
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
     }
 
+    /// The URL is longer than it may be.
+    pub fn uri_too_long(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::URI_TOO_LONG, "RequestURITooLong", message)
+    }
+
+    /// The head is longer than it may be.
+    pub fn head_too_large(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "RequestHeaderFieldsTooLarge", message)
+    }
+
+    /// The body is longer than it may be.
+    pub fn too_large(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
+    }
+
+    /// There are as many requests as may be: the client is to come again.
+    pub fn too_many_requests(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message)
+    }
+
+    /// It took longer than it may.
+    pub fn timeout(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message)
+    }
+
     /// The server is too busy for it now.
     pub fn busy(message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
@@ -129,7 +154,12 @@ impl IntoResponse for ApiError {
             let cause = self.cause.as_deref().map(|cause| Chain(cause).to_string());
             tracing::error!(code = self.code.as_u16(), cause, "{}", self.message);
         }
-        let retry = self.code == StatusCode::SERVICE_UNAVAILABLE;
+        // Clients of Kubernetes come again only when they are told when.
+        let retry = match self.code {
+            StatusCode::SERVICE_UNAVAILABLE => Some(HeaderValue::from_static("5")),
+            StatusCode::TOO_MANY_REQUESTS => Some(HeaderValue::from_static("1")),
+            _ => None,
+        };
         let mut response = if let Some(lock) = self.lock_info {
             (self.code, [(header::CONTENT_TYPE, "application/json")], lock).into_response()
         } else {
@@ -144,8 +174,8 @@ impl IntoResponse for ApiError {
             };
             (self.code, Json(status)).into_response()
         };
-        if retry {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+        if let Some(retry) = retry {
+            response.headers_mut().insert(header::RETRY_AFTER, retry);
         }
         response
     }

@@ -16,3 +16,4 @@ pub mod serve;
 pub mod state_backend;
 pub mod sweep;
 pub mod telemetry;
+pub mod tls;

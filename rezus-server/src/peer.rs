@@ -1,6 +1,7 @@
 //! Who is at the other end of a connection, and through whom.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use axum::extract::{ConnectInfo, Request};
 use axum::http::uri::Authority;
@@ -11,19 +12,35 @@ use axum::{Json, Router};
 use rezus_core::declared::backend::Caller;
 
 /// The other end of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Peer {
-    /// An address.
+    /// An address, through the plain listener.
     Address(SocketAddr),
+    /// An address, through TLS.
+    Tls {
+        /// Which one.
+        address: SocketAddr,
+        /// Whose certificate it showed, if any; it was verified.
+        certificate: Option<Arc<ClientCertificate>>,
+    },
     /// A process that may open the data directory's socket: an admin.
     Socket,
 }
 
+/// Who a client's certificate is for, in the words of Kubernetes: a user and the groups it is of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientCertificate {
+    /// The subject's `CN`: the user. Never empty.
+    pub common_name: String,
+    /// The subject's `O`s: the groups.
+    pub organizations: Vec<String>,
+}
+
 impl Peer {
     /// Returns what the peer may do. There are no identities yet: whoever is on this machine may do everything.
-    pub fn caller(self, create_on_write: bool) -> Caller {
+    pub fn caller(&self, create_on_write: bool) -> Caller {
         match self {
-            Self::Address(address) => {
+            Self::Address(address) | Self::Tls { address, .. } => {
                 let is_local = address.ip().to_canonical().is_loopback();
                 Caller {
                     name: address.ip().to_string(),
@@ -41,21 +58,44 @@ impl Peer {
 }
 
 /// Refuses what a browser on this machine was made to send by a page from elsewhere: to a name of that page's that
-/// leads here (DNS rebinding), or across origins (CSRF). Without identities, coming from this machine is all the right
-/// that a request has. The socket is out of a browser's reach.
+/// leads here (DNS rebinding), or across origins (CSRF). On the plain listener, coming from this machine is all the right
+/// that a request has. Over TLS a name that leads here does not fit the certificate, and no browser adds a token by
+/// itself; but a client certificate it does show for any page. The socket is out of a browser's reach.
 pub fn guarded(routes: Router) -> Router {
     routes.layer(middleware::from_fn(guard))
 }
 
 async fn guard(request: Request, next: Next) -> Response {
-    let by_socket = matches!(request.extensions().get(), Some(ConnectInfo(Peer::Socket)));
-    match objection(&request) {
-        Some(message) if !by_socket => {
+    let objection = match request.extensions().get() {
+        Some(ConnectInfo(Peer::Socket | Peer::Tls { certificate: None, .. })) => None,
+        Some(ConnectInfo(Peer::Tls { certificate: Some(_), .. })) => objection_to_a_page(&request),
+        _ => objection(&request),
+    };
+    match objection {
+        Some(message) => {
             tracing::warn!(reason = message, "refused");
             forbidden(message)
         }
-        _ => next.run(request).await,
+        None => next.run(request).await,
     }
+}
+
+/// Says what is wrong with a request that comes with a certificate alone, from a page of another server's.
+fn objection_to_a_page(request: &Request) -> Option<&'static str> {
+    if request.headers().contains_key(header::AUTHORIZATION) {
+        return None;
+    }
+    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+    // HTTP/2 names the host in the address.
+    let host = request.uri().authority().map(Authority::as_str).or(host);
+    let is_ours = |origin: &HeaderValue| {
+        let origin = origin.to_str().ok().and_then(|origin| origin.strip_prefix("https://"));
+        origin.is_some_and(|origin| host.is_some_and(|host| host.eq_ignore_ascii_case(origin)))
+    };
+    let is_foreign = !request.headers().get_all(header::ORIGIN).iter().all(is_ours);
+    is_foreign.then_some(
+        "a certificate alone is not taken from pages of other servers: send a token in Authorization",
+    )
 }
 
 /// Says what is wrong with where a request claims to be from, and to be going.
@@ -137,5 +177,21 @@ mod tests {
         assert!(objection(&request(&[("host", "localhost"), ("host", "evil.example")])).is_some());
         assert!(objection(&request(&[("host", "localhost"), ("origin", "null")])).is_some());
         assert!(objection(&request(&[("host", "localhost"), ("origin", "")])).is_some());
+    }
+
+    #[test]
+    fn a_certificate_alone_serves_no_page_of_another_server() {
+        let host = ("host", "rezus.example:8443");
+        let ours = ("origin", "https://rezus.example:8443");
+        for fine in [&[host][..], &[host, ours], &[host, ("origin", "null"), ("authorization", "Bearer x")]] {
+            assert_eq!(objection_to_a_page(&request(fine)), None, "{fine:?}");
+        }
+        for foreign in
+            ["https://evil.example", "http://rezus.example:8443", "null", "https://rezus.example", ""]
+        {
+            assert!(objection_to_a_page(&request(&[host, ("origin", foreign)])).is_some(), "{foreign}");
+        }
+        assert!(objection_to_a_page(&request(&[host, ours, ("origin", "https://evil.example")])).is_some());
+        assert!(objection_to_a_page(&request(&[ours])).is_some(), "no host to be of");
     }
 }

@@ -1,23 +1,37 @@
 //! The listeners, from bind to graceful end.
 
 mod connections;
+mod crowds;
+mod doors;
+mod draining;
+mod held;
+mod limits;
+mod open_files;
+mod requests;
 mod socket;
+#[cfg(test)]
+mod tests;
 
 use std::io::{self, Write as _};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::compose::{self, Composed, Plane};
 use crate::config::Config;
 use crate::data_dir::DataDir;
 use crate::peer::Peer;
+use crate::tls::{Material, TlsError};
+use connections::Terms;
+use crowds::Crowds;
 
+pub use draining::Draining;
+pub use limits::{Limits, asks_to_watch, bounded as limited};
 pub use socket::SocketPath;
 
 /// Connections to the socket at a time: of this server's admins, who find room however busy the plain listener is.
@@ -32,7 +46,21 @@ pub enum ServeError {
     /// The data directory could not be made.
     #[error(transparent)]
     DataDir(#[from] crate::data_dir::DataDirError),
-    /// An address could not be bound.
+    /// The TLS listener has no certificate.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The address of the TLS listener could not be bound.
+    #[error(
+        "cannot listen on {address}: choose another with --tls, port 0 for a free one, or go without: --no-tls"
+    )]
+    BindTls {
+        /// Which one.
+        address: SocketAddr,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The address of the plain listener could not be bound.
     #[error("cannot listen on {address}: choose another with --plain, port 0 for a free one")]
     Bind {
         /// Which one.
@@ -61,18 +89,32 @@ pub enum ServeError {
 /// A server that listens.
 pub struct Running {
     url: String,
+    tls: Option<Tls>,
     serving: Serving,
     signals: Signals,
     #[expect(dead_code, reason = "held while the server runs")]
     lock: crate::data_dir::DataDirLock,
 }
 
+/// The TLS listener, as others see it.
+#[derive(Clone, Debug)]
+struct Tls {
+    address: SocketAddr,
+    material: Arc<Material>,
+}
+
 /// What is under way.
 struct Serving {
     plane: Plane,
-    stop: watch::Sender<bool>,
     listeners: JoinSet<io::Result<()>>,
     grace: Duration,
+}
+
+/// What is bound: clients wait in its queue until it is served.
+struct Bound {
+    tls: Option<(TcpListener, Tls)>,
+    plain: TcpListener,
+    socket: UnixListener,
 }
 
 /// What tells the process to end.
@@ -82,7 +124,7 @@ struct Signals {
 }
 
 impl Running {
-    /// Binds all listeners over a data directory, which is made where there is none.
+    /// Binds all listeners over a data directory, which is made where there is none, and serves them.
     ///
     /// # Errors
     ///
@@ -93,57 +135,31 @@ impl Running {
         let data_dir = DataDir::new(&config.server.data_dir);
         data_dir.create()?;
         let Composed { plane, lock } = compose::compose(config, &data_dir)?;
-        let address = config.server.plain;
-        let bind = |source| ServeError::Bind { address, source };
-        let plain = TcpListener::bind(address).await.map_err(bind)?;
-        let url = format!("http://{}", plain.local_addr().map_err(bind)?);
-        let socket = socket::bind(&data_dir.socket())
-            .map_err(|source| ServeError::Socket { path: data_dir.socket().display().to_string(), source })?;
+        let Bound { tls: bound_tls, plain, socket } = Bound::all(config, &data_dir, &plane).await?;
+        let url = format!("http://{}", plain.local_addr().map_err(|source| bind_error(config, source))?);
+        let tls = bound_tls.as_ref().map(|(_, tls)| tls.clone());
         // Set once: nobody else has this plane yet.
-        drop(plane.listeners.set(vec![url.clone()]));
+        drop(plane.listeners.set(tls.iter().map(Tls::url).chain([url.clone()]).collect()));
+        // All addresses are known here, and nobody was told them yet: what names them is written at this point.
 
-        let (stop, stopped) = watch::channel(false);
-        let mut listeners = JoinSet::new();
-        let router = compose::router(&plane);
-        listeners.spawn(connections::serve(
-            plain,
-            router.clone(),
-            config.server.max_connections,
-            |address| Peer::Address(*address),
-            stopped.clone(),
-        ));
-        let by_socket = |_: &tokio::net::unix::SocketAddr| Peer::Socket;
-        listeners.spawn(connections::serve(socket, router, SOCKET_CONNECTIONS, by_socket, stopped.clone()));
-        let sweep = plane.sweep.clone().run(config.retention.sweep.0);
-        listeners.spawn(async move {
-            tokio::select! {
-                () = sweep => {}
-                () = stopping(stopped) => {}
-            }
-            Ok(())
-        });
-        if let Some(dir) = &config.projection.mappings {
-            let reload = crate::mapping_files::reload(
-                dir.clone(),
-                plane.projector.clone(),
-                config.projection.reload.0,
-            );
-            let stopped = stop.subscribe();
-            listeners.spawn(async move {
-                tokio::select! {
-                    () = reload => {}
-                    () = stopping(stopped) => {}
-                }
-                Ok(())
-            });
-        }
-        let serving = Serving { plane, stop, listeners, grace: config.server.shutdown_grace.0 };
-        Ok(Self { url, serving, signals, lock })
+        let mut serving = Serving { plane, listeners: JoinSet::new(), grace: config.server.shutdown_grace.0 };
+        serving.serve(config, bound_tls, plain, socket);
+        Ok(Self { url, tls, serving, signals, lock })
     }
 
     /// The plain listener's URL.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// The TLS listener's URL, as clients on this machine reach it. None without such a listener.
+    pub fn tls_url(&self) -> Option<String> {
+        self.tls.as_ref().map(Tls::url)
+    }
+
+    /// The TLS listener's certificate. None without such a listener.
+    pub fn material(&self) -> Option<&Material> {
+        self.tls.as_ref().map(|tls| tls.material.as_ref())
     }
 
     /// Says on standard output where the server listens, and that it is ready.
@@ -153,9 +169,14 @@ impl Running {
     /// [`ServeError::Stdout`].
     pub fn announce(&self) -> Result<(), ServeError> {
         let mut out = io::stdout().lock();
-        writeln!(out, "listening on {}\nready", self.url)
-            .and_then(|()| out.flush())
-            .map_err(ServeError::Stdout)
+        let mut say = || {
+            if let Some(tls) = &self.tls {
+                writeln!(out, "listening on https://{}", tls.address)?;
+            }
+            writeln!(out, "listening on {}\nready", self.url)?;
+            out.flush()
+        };
+        say().map_err(ServeError::Stdout)
     }
 
     /// Serves until the process is told to end, then lets requests under way finish, for as long as the grace lasts.
@@ -179,10 +200,88 @@ impl Running {
     }
 }
 
+impl Bound {
+    async fn all(config: &Config, data_dir: &DataDir, plane: &Plane) -> Result<Self, ServeError> {
+        let tls = if config.server.no_tls { None } else { Some(Self::tls(config, data_dir, plane).await?) };
+        let plain = TcpListener::bind(config.server.plain).await;
+        let plain = plain.map_err(|source| bind_error(config, source))?;
+        let socket = socket::bind(&data_dir.socket())
+            .map_err(|source| ServeError::Socket { path: data_dir.socket().display().to_string(), source })?;
+        Ok(Self { tls, plain, socket })
+    }
+
+    async fn tls(
+        config: &Config,
+        data_dir: &DataDir,
+        plane: &Plane,
+    ) -> Result<(TcpListener, Tls), ServeError> {
+        let wanted = config.server.tls;
+        let material = Material::open(&config.tls, &data_dir.tls(), wanted.ip(), plane.clock.now())?;
+        let failed = |source| ServeError::BindTls { address: wanted, source };
+        let listener = TcpListener::bind(wanted).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        Ok((listener, Tls { address, material: Arc::new(material) }))
+    }
+}
+
+impl Tls {
+    /// The address that stands for all of a machine's is no address to connect to.
+    fn url(&self) -> String {
+        let ip = match self.address.ip() {
+            ip if !ip.is_unspecified() => ip,
+            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        };
+        format!("https://{}", SocketAddr::new(ip, self.address.port()))
+    }
+}
+
+fn bind_error(config: &Config, source: io::Error) -> ServeError {
+    ServeError::Bind { address: config.server.plain, source }
+}
+
 impl Serving {
+    fn serve(
+        &mut self,
+        config: &Config,
+        tls: Option<(TcpListener, Tls)>,
+        plain: TcpListener,
+        socket: UnixListener,
+    ) {
+        let plane = &self.plane;
+        let router = compose::router(plane);
+        let terms = Terms {
+            connections: open_files::connections(config.server.max_connections),
+            streams: config.limits.streams,
+            head: usize::try_from(config.limits.head.0.saturating_mul(2)).unwrap_or(usize::MAX),
+            draining: plane.draining.clone(),
+        };
+        if let Some((listener, Tls { material, .. })) = tls {
+            let door = doors::Tls {
+                material: Arc::clone(&material),
+                handshake: config.limits.handshake.0,
+                crowds: Crowds::new(config.limits.connections_per_address),
+            };
+            let open = move |stream, address| door.clone().open(stream, address);
+            self.listeners.spawn(connections::serve(listener, router.clone(), terms.clone(), open));
+            let follow = material.follow(Arc::clone(&plane.clock), config.tls.reload.0);
+            self.listeners.spawn(until(plane.draining.clone(), follow));
+        }
+        self.listeners.spawn(connections::serve(plain, router.clone(), terms.clone(), doors::plain));
+        let for_admins = Terms { connections: SOCKET_CONNECTIONS, ..terms };
+        self.listeners.spawn(connections::serve(socket, router, for_admins, doors::socket));
+        let sweep = plane.sweep.clone().run(config.retention.sweep.0);
+        self.listeners.spawn(until(plane.draining.clone(), sweep));
+        if let Some(dir) = &config.projection.mappings {
+            let (dir, every) = (dir.clone(), config.projection.reload.0);
+            let reload = crate::mapping_files::reload(dir, plane.projector.clone(), every);
+            self.listeners.spawn(until(plane.draining.clone(), reload));
+        }
+    }
+
     async fn end(&mut self) {
         tracing::info!("stopping: requests under way may finish");
-        self.stop.send_replace(true);
+        self.plane.draining.begin();
         let all = async {
             while self.listeners.join_next().await.is_some() {}
             // What was begun for clients that have gone since.
@@ -217,9 +316,13 @@ impl std::fmt::Debug for Running {
     }
 }
 
-async fn stopping(mut stopped: watch::Receiver<bool>) {
-    // An error means that the server is gone altogether.
-    drop(stopped.wait_for(|stopped| *stopped).await);
+/// Works until the server is about to end.
+async fn until(draining: Draining, work: impl Future<Output = ()>) -> io::Result<()> {
+    tokio::select! {
+        () = work => {}
+        () = draining.begun() => {}
+    }
+    Ok(())
 }
 
 /// Returns a router that can be called without a listener, as whoever may open the data directory.

@@ -37,6 +37,8 @@ impl Demo {
         let mut config = Config::load(None, environment)?;
         config.server.data_dir = self.fresh_directory()?;
         config.server.plain = self.plain.unwrap_or(config.server.plain);
+        // It shows a server of this machine's alone, beside which the real one may run.
+        config.server.no_tls = true;
         config.check()?;
         if config.log.level == Config::default().log.level {
             "warn".clone_into(&mut config.log.level);

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use rezus_adapters::sqlite::SqliteStore;
 use rezus_core::declared::mapping::Mappings;
 use rezus_server::compose::{self, Plane, Stores};
-use rezus_server::config::{Config, StateConfig};
+use rezus_server::config::{Config, LimitsConfig, StateConfig};
 use rezus_server::peer::Peer;
 use rezus_testkit::clock::ManualClock;
 use rezus_testkit::fake::FakeStateStore;
@@ -50,6 +50,11 @@ impl InProcess {
 
     /// A plane over a database of its own.
     pub(crate) fn with(limits: StateConfig) -> Self {
+        Self::limited(LimitsConfig::default(), limits)
+    }
+
+    /// A plane over a database of its own, whose requests are held to these limits.
+    pub(crate) fn limited(limits: LimitsConfig, state: StateConfig) -> Self {
         let directory = TempDir::new().unwrap();
         let store = SqliteStore::open(&directory.path().join("rezus.db")).unwrap();
         let stores = Stores {
@@ -57,7 +62,7 @@ impl InProcess {
             index: Arc::new(store.clone()),
             history: Arc::new(store),
         };
-        Self::over(limits, stores, Some(directory))
+        Self::configured(&Config { state, limits, ..Config::default() }, stores, Some(directory))
     }
 
     /// A plane over a store that fails when it is told to.
@@ -71,9 +76,12 @@ impl InProcess {
     }
 
     fn over(limits: StateConfig, stores: Stores, directory: Option<TempDir>) -> Self {
+        Self::configured(&Config { state: limits, ..Config::default() }, stores, directory)
+    }
+
+    fn configured(config: &Config, stores: Stores, directory: Option<TempDir>) -> Self {
         let clock = ManualClock::default();
-        let config = Config { state: limits, ..Config::default() };
-        let plane = compose::plane(&config, stores, Arc::new(clock.clone()), Mappings::built_in());
+        let plane = compose::plane(config, stores, Arc::new(clock.clone()), Mappings::built_in());
         Self { router: compose::router(&plane), clock, plane, _directory: directory }
     }
 

@@ -16,5 +16,6 @@ mod protocol;
 mod real_client;
 mod replay;
 mod server;
+mod tls;
 mod tool;
 mod tools;

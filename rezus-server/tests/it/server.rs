@@ -29,6 +29,8 @@ pub(crate) struct Settings {
     pub(crate) variables: Vec<(&'static str, String)>,
     /// The largest file it may write, in units of 512 bytes: writes beyond fail as on a full disk.
     pub(crate) file_blocks: Option<u64>,
+    /// Whether it has a TLS listener.
+    pub(crate) tls: bool,
 }
 
 /// A server process over a data directory.
@@ -36,6 +38,7 @@ pub(crate) struct Settings {
 pub(crate) struct Server {
     child: Child,
     url: String,
+    tls_url: Option<String>,
     log: watch::Sender<String>,
     directory: Arc<TempDir>,
     data_dir: PathBuf,
@@ -64,15 +67,22 @@ impl Server {
 
     async fn start_over(directory: Arc<TempDir>, data_dir: PathBuf, settings: Settings) -> Self {
         let log = watch::Sender::new(String::new());
-        let (child, url) = launch(&data_dir, "127.0.0.1:0", &settings, &log).await;
+        let tls = settings.tls.then_some("127.0.0.1:0");
+        let (child, Urls { plain: url, tls: tls_url }) =
+            launch(&data_dir, "127.0.0.1:0", tls, &settings, &log).await;
         // A proxy of the machine's is none for loopback.
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
-        Self { child, url, log, directory, data_dir, settings, http }
+        Self { child, url, tls_url, log, directory, data_dir, settings, http }
     }
 
     /// `http://ADDRESS`.
     pub(crate) fn url(&self) -> &str {
         &self.url
+    }
+
+    /// `https://ADDRESS`, of a server with a TLS listener.
+    pub(crate) fn tls_url(&self) -> &str {
+        self.tls_url.as_deref().expect("a TLS listener")
     }
 
     /// Where it keeps its data.
@@ -130,9 +140,11 @@ impl Server {
     /// Starts it again, at the same address, over the same data. It must have ended before.
     pub(crate) async fn start_again(&mut self) {
         let address = self.url.trim_start_matches("http://").to_owned();
-        let (child, url) = launch(&self.data_dir, &address, &self.settings, &self.log).await;
+        let tls = self.tls_url.as_ref().map(|url| url.trim_start_matches("https://"));
+        let (child, urls) = launch(&self.data_dir, &address, tls, &self.settings, &self.log).await;
         self.child = child;
-        self.url = url;
+        self.url = urls.plain;
+        self.tls_url = urls.tls;
     }
 
     /// Starts it again with other settings.
@@ -186,13 +198,21 @@ impl Server {
     }
 }
 
+/// Where it listens.
+#[derive(Debug)]
+struct Urls {
+    plain: String,
+    tls: Option<String>,
+}
+
 /// Starts the program and waits until it says that it is ready.
 async fn launch(
     data_dir: &Path,
     address: &str,
+    tls: Option<&str>,
     settings: &Settings,
     log: &watch::Sender<String>,
-) -> (Child, String) {
+) -> (Child, Urls) {
     let mut command = match settings.file_blocks {
         None => Command::new(PROGRAM),
         Some(blocks) => {
@@ -203,7 +223,11 @@ async fn launch(
             command
         }
     };
-    command.arg("serve").arg("--data-dir").arg(data_dir).args(["--plain", address, "--no-tls"]);
+    command.arg("serve").arg("--data-dir").arg(data_dir).args(["--plain", address]);
+    match tls {
+        Some(address) => command.args(["--tls", address]),
+        None => command.arg("--no-tls"),
+    };
     command.env_clear().envs(settings.variables.iter().map(|(name, value)| (*name, value.as_str())));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let mut child = command.spawn().unwrap();
@@ -220,21 +244,23 @@ async fn launch(
     });
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let ready = async {
-        let mut url = None;
+        let (mut plain, mut tls) = (None, None);
         while let Some(line) = lines.next_line().await.unwrap() {
-            if let Some(listening) = line.strip_prefix("listening on ") {
-                url = Some(listening.to_owned());
+            match line.strip_prefix("listening on ") {
+                Some(url) if url.starts_with("https://") => tls = Some(url.to_owned()),
+                Some(url) => plain = Some(url.to_owned()),
+                None => {}
             }
             if line == "ready" {
-                return url;
+                return plain.map(|plain| Urls { plain, tls });
             }
         }
         None
     };
-    let url = tokio::time::timeout(PATIENCE, ready).await.expect("the server says that it is ready");
-    let Some(url) = url else {
+    let urls = tokio::time::timeout(PATIENCE, ready).await.expect("the server says that it is ready");
+    let Some(urls) = urls else {
         let status = child.wait().await;
         panic!("the server ended before it was ready ({status:?}):\n{}", log.borrow().as_str());
     };
-    (child, url)
+    (child, urls)
 }

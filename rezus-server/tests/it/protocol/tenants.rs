@@ -16,7 +16,7 @@ async fn a_tenant_that_may_not_be_created_by_writing_is_named_with_the_command_t
             ("LOCK", "/state?ID=web", lock::info(&lock::id(1), APPLY)),
             ("POST", "/state/web/lock", lock::info(&lock::id(1), APPLY)),
         ] {
-            let answer = server.send_as(peer, method, target, &[], body).await.expect(404, target);
+            let answer = server.send_as(peer.clone(), method, target, &[], body).await.expect(404, target);
             assert!(answer.message().contains("rezus-server tenant create web"), "{method} {target}");
         }
         assert!(server.get("/rezus/v1/tenants").await.items().is_empty());

@@ -1,0 +1,217 @@
+//! What a request is held to before anything is done about it: its size, its time, and how many others are under way.
+//!
+//! Each refusal is a `Status` of Kubernetes, so that its clients know whether to try again.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
+
+use axum::Router;
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::{ConnectInfo, DefaultBodyLimit, Request, State};
+use axum::http::{Method, Uri};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse as _, Response};
+use http_body::{Frame, SizeHint};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::held::Held;
+use crate::config::LimitsConfig;
+use crate::error::ApiError;
+use crate::peer::Peer;
+
+/// The limits, and what is under way under them. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    config: Arc<LimitsConfig>,
+    states: Arc<Semaphore>,
+    others: Arc<Semaphore>,
+    watches: Arc<Semaphore>,
+}
+
+/// What kind of request it is: each has limits of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Tells whether the server is well: answered however busy it is.
+    Health,
+    /// Of the state backend: bodies of any size, for as long as they take. It has limits of its own beside.
+    State,
+    /// Goes on until something ends it.
+    Watch,
+    /// A whole state is answered, for as long as that takes.
+    Download,
+    /// Everything else.
+    Other,
+}
+
+impl Limits {
+    /// Nothing is under way yet.
+    pub fn new(config: &LimitsConfig) -> Self {
+        let places = |count: usize| Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS)));
+        Self {
+            config: Arc::new(config.clone()),
+            states: places(config.in_flight.max(1)),
+            others: places(config.in_flight.max(1)),
+            watches: places(config.watches),
+        }
+    }
+
+    /// Refuses a request by what is known of it before its body.
+    fn objection(&self, kind: Kind, request: &Request) -> Option<ApiError> {
+        let LimitsConfig { url, head, body, .. } = self.config.as_ref();
+        let length = |length: usize| u64::try_from(length).unwrap_or(u64::MAX);
+        let target = length(request.uri().path_and_query().map_or(0, |target| target.as_str().len()));
+        if target > url.0 {
+            return Some(ApiError::uri_too_long(format!(
+                "the URL has {target} bytes and may have {}",
+                url.0
+            )));
+        }
+        // Each line has a colon, a blank and an end beside name and value.
+        let lines = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
+        let size = target.saturating_add(length(lines.sum()));
+        if size > head.0 {
+            return Some(ApiError::head_too_large(format!(
+                "the head of the request has {size} bytes and may have {}",
+                head.0
+            )));
+        }
+        let announced = request.body().size_hint().lower();
+        (kind != Kind::State && announced > body.0).then(|| self.too_large())
+    }
+
+    fn too_large(&self) -> ApiError {
+        ApiError::too_large(format!("the body may have {} bytes (limits.body)", self.config.body.0))
+    }
+
+    /// Finds a place for a request, or says that there is none.
+    fn admit(&self, kind: Kind) -> Result<Option<OwnedSemaphorePermit>, ApiError> {
+        let (places, what, limit) = match kind {
+            Kind::Health => return Ok(None),
+            Kind::State => (&self.states, "requests are under way", "limits.in_flight"),
+            Kind::Download | Kind::Other => (&self.others, "requests are under way", "limits.in_flight"),
+            Kind::Watch => (&self.watches, "watches are open", "limits.watches"),
+        };
+        Arc::clone(places).try_acquire_owned().map(Some).map_err(|_| {
+            ApiError::too_many_requests(format!("as many {what} as may be ({limit}): try again later"))
+        })
+    }
+}
+
+impl Kind {
+    fn of(request: &Request) -> Self {
+        let path = request.uri().path();
+        if ["/healthz", "/livez", "/readyz"].contains(&path) {
+            return Self::Health;
+        }
+        if path == "/state" || path.starts_with("/state/") {
+            return Self::State;
+        }
+        let is_resource = path.starts_with("/apis/") || path.starts_with("/api/");
+        if is_resource && request.method() == Method::GET && asks_to_watch(request.uri()) {
+            return Self::Watch;
+        }
+        if path.starts_with("/rezus/v1/tenants/") && path.ends_with("/body") {
+            return Self::Download;
+        }
+        Self::Other
+    }
+}
+
+/// Tells whether a query asks to watch, as Kubernetes reads it: `watch` is there, and its first value is neither `0` nor
+/// `false` in any case.
+pub fn asks_to_watch(uri: &Uri) -> bool {
+    let mut pairs = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
+    let watch = pairs.find(|(name, _)| name == "watch");
+    watch.is_some_and(|(_, value)| value != "0" && !value.eq_ignore_ascii_case("false"))
+}
+
+/// Holds requests to the limits. What comes through the data directory's socket is an admin's: it always finds a place,
+/// and has all the time it needs.
+pub fn bounded(routes: Router, limits: Limits) -> Router {
+    // The library's own limit is another.
+    routes.layer(middleware::from_fn_with_state(limits, bound)).layer(DefaultBodyLimit::disable())
+}
+
+async fn bound(State(limits): State<Limits>, request: Request, next: Next) -> Response {
+    let kind = Kind::of(&request);
+    if let Some(objection) = limits.objection(kind, &request) {
+        return objection.into_response();
+    }
+    let is_admin = matches!(request.extensions().get(), Some(ConnectInfo(Peer::Socket)));
+    let place = match limits.admit(if is_admin { Kind::Health } else { kind }) {
+        Ok(place) => place,
+        Err(full) => return full.into_response(),
+    };
+    let is_over = Arc::new(AtomicBool::new(false));
+    let request = match kind {
+        Kind::State => request,
+        _ => request.map(|body| {
+            Body::new(Bounded { body, left: limits.config.body.0, is_over: Arc::clone(&is_over) })
+        }),
+    };
+    let answer = next.run(request);
+    let mut answer = match kind {
+        Kind::Health | Kind::Other if !is_admin => {
+            match tokio::time::timeout(limits.config.deadline.0, answer).await {
+                Ok(answer) => answer,
+                Err(_) => ApiError::timeout(
+                    "the answer took longer than it may (limits.deadline): what was asked for may be done all the same",
+                )
+                .into_response(),
+            }
+        }
+        _ => answer.await,
+    };
+    if is_over.load(Ordering::Relaxed) {
+        // Whatever its handler made of it.
+        answer = limits.too_large().into_response();
+    }
+    match place {
+        Some(place) => answer.map(|body| Body::new(Held::new(body, place))),
+        None => answer,
+    }
+}
+
+/// A body was longer than it may be.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the body is too long")]
+struct TooLong;
+
+/// A body that is cut off where it is too long.
+struct Bounded {
+    body: Body,
+    left: u64,
+    is_over: Arc<AtomicBool>,
+}
+
+impl HttpBody for Bounded {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        let Some(Ok(data)) = frame.as_ref().map(|frame| frame.as_ref().map(Frame::data_ref)) else {
+            return Poll::Ready(frame);
+        };
+        let length = u64::try_from(data.map_or(0, Bytes::len)).unwrap_or(u64::MAX);
+        let Some(left) = self.left.checked_sub(length) else {
+            self.is_over.store(true, Ordering::Relaxed);
+            return Poll::Ready(Some(Err(axum::Error::new(TooLong))));
+        };
+        self.left = left;
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,6 @@
+//! The TLS listener over routes that no server has.
+
+mod drain;
+mod lab;
+mod memory;
+mod peers;
