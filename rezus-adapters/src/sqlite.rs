@@ -13,6 +13,7 @@ mod readers;
 mod records;
 mod schema;
 mod state_store;
+mod version_mark;
 mod writer;
 
 use std::fmt;

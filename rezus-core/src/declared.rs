@@ -12,6 +12,7 @@ pub mod json;
 mod lock;
 pub mod mapping;
 pub mod masked;
+pub mod numbering;
 pub mod projection;
 pub mod projector;
 pub mod reader;

@@ -8,6 +8,8 @@ pub mod views;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, Request, State};
 use axum::http::{Method, Uri};
+use axum::middleware::{self, Next};
+use axum::response::Response;
 use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router};
 use rezus_core::base::TenantName;
@@ -64,7 +66,23 @@ pub fn routes(plane: Plane) -> Router {
         };
         router = router.route(path, handler.fallback(refuse));
     }
-    router.with_state(plane)
+    router.layer(middleware::from_fn_with_state(plane.clone(), tell_what_changed)).with_state(plane)
+}
+
+/// Has what is shown brought up to date after a request that may have changed it, before the client is answered.
+async fn tell_what_changed(State(plane): State<Plane>, request: Request, next: Next) -> Response {
+    if request.method() == Method::GET {
+        return next.run(request).await;
+    }
+    let named =
+        request.uri().path().strip_prefix("/rezus/v1/tenants/").and_then(|rest| rest.split('/').next());
+    let tenant = named.and_then(|name| name.parse::<TenantName>().ok());
+    let response = next.run(request).await;
+    match tenant {
+        Some(tenant) => plane.catalogue.touch(&tenant),
+        None => plane.catalogue.look(),
+    }
+    response
 }
 
 /// What this server is, for the command line.

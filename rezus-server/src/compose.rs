@@ -9,12 +9,14 @@ use rezus_core::base::{Clock, Timestamp};
 use rezus_core::declared::backend::StateBackend;
 use rezus_core::declared::compute::Compute;
 use rezus_core::declared::mapping::Mappings;
+use rezus_core::declared::numbering::VersionMark;
 use rezus_core::declared::projector::Projector;
 use rezus_core::declared::reader::StateReader;
 use rezus_core::declared::store::{HistoryStore, IndexStore, StateStore};
 
 use crate::config::{Config, StateConfig};
 use crate::data_dir::{DataDir, DataDirError, DataDirLock};
+use crate::kube::catalogue::Catalogue;
 use crate::mapping_files::MappingsError;
 use crate::serve::{Draining, Limits, limited};
 use crate::state_backend::Intake;
@@ -31,6 +33,8 @@ pub struct Plane {
     pub reader: StateReader,
     /// What states declare, as resources.
     pub projector: Projector,
+    /// What is shown of them.
+    pub catalogue: Catalogue,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// The server's own metrics.
@@ -86,9 +90,10 @@ pub fn compose(config: &Config, data_dir: &DataDir) -> Result<Composed, StartErr
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let states: Arc<dyn StateStore> = Arc::new(store.clone());
     let index: Arc<dyn IndexStore> = Arc::new(store.clone());
-    let history: Arc<dyn HistoryStore> = Arc::new(store);
+    let history: Arc<dyn HistoryStore> = Arc::new(store.clone());
+    let mark: Arc<dyn VersionMark> = Arc::new(store);
     let mappings = mappings(config)?;
-    Ok(Composed { plane: plane(config, Stores { states, index, history }, clock, mappings), lock })
+    Ok(Composed { plane: plane(config, Stores { states, index, history, mark }, clock, mappings), lock })
 }
 
 /// Reads the mappings in force: the built-in ones, and those of the configured directory.
@@ -108,22 +113,21 @@ pub struct Stores {
     pub index: Arc<dyn IndexStore>,
     /// The table of object history.
     pub history: Arc<dyn HistoryStore>,
+    /// The mark of resource versions.
+    pub mark: Arc<dyn VersionMark>,
 }
 
 /// Puts a plane together over given ports.
 pub fn plane(config: &Config, stores: Stores, clock: Arc<dyn Clock>, mappings: Mappings) -> Plane {
-    let Stores { states, index, history } = stores;
+    let Stores { states, index, history, mark } = stores;
     let intake = Arc::new(Intake::new(&config.state));
     let compute: Arc<dyn Compute> = Arc::<Intake>::clone(&intake);
     let reader = StateReader::new(Arc::clone(&states), index, Arc::clone(&compute));
+    let projector =
+        Projector::new(Arc::clone(&states), reader.clone(), history, Arc::clone(&compute), mappings);
     Plane {
-        projector: Projector::new(
-            Arc::clone(&states),
-            reader.clone(),
-            history,
-            Arc::clone(&compute),
-            mappings,
-        ),
+        catalogue: Catalogue::new(Arc::clone(&states), projector.clone(), mark, Arc::clone(&clock)),
+        projector,
         sweep: Sweep::new(Arc::clone(&states), Arc::clone(&clock), config.retention.policy()),
         backend: StateBackend::new(states, Arc::clone(&clock), Arc::clone(&compute)),
         reader,

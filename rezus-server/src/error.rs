@@ -16,6 +16,8 @@ pub struct ApiError {
     message: String,
     /// The body instead of a `Status`, where a client of the HTTP backend wants to read the holder's lock.
     lock_info: Option<String>,
+    /// What of a `Status` only its kind of error has: names, causes.
+    details: Option<serde_json::Value>,
     cause: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -30,6 +32,8 @@ struct Status<'a> {
     outcome: &'static str,
     message: &'a str,
     reason: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<&'a serde_json::Value>,
     code: u16,
 }
 
@@ -47,6 +51,16 @@ impl ApiError {
     /// The method is not one of this path's.
     pub fn method_not_allowed(message: impl Into<String>) -> Self {
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
+    }
+
+    /// What is asked for means nothing.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message)
+    }
+
+    /// What is asked for is kept no longer.
+    pub fn expired(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::GONE, "Expired", message)
     }
 
     /// The URL is longer than it may be.
@@ -74,6 +88,16 @@ impl ApiError {
         Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message)
     }
 
+    /// None of the forms that the client takes can be given.
+    pub fn not_acceptable(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
+    }
+
+    /// The body is of a form that is not read here.
+    pub fn unsupported_media_type(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
+    }
+
     /// The server is too busy for it now.
     pub fn busy(message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
@@ -87,7 +111,37 @@ impl ApiError {
     }
 
     fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), lock_info: None, cause: None }
+        Self { code, reason, message: message.into(), lock_info: None, details: None, cause: None }
+    }
+
+    /// Adds what only its kind of error has: the `details` of a `Status`.
+    #[must_use]
+    pub fn with_details(self, details: serde_json::Value) -> Self {
+        Self { details: Some(details), ..self }
+    }
+
+    /// Returns what the client is told.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Returns the error as the JSON of a Kubernetes `Status`.
+    pub fn to_status(&self) -> String {
+        // Texts and numbers: they can always be written.
+        serde_json::to_string(&self.status()).unwrap_or_default()
+    }
+
+    fn status(&self) -> Status<'_> {
+        Status {
+            kind: "Status",
+            api_version: "v1",
+            metadata: serde_json::Map::new(),
+            outcome: "Failure",
+            message: &self.message,
+            reason: self.reason,
+            details: self.details.as_ref(),
+            code: self.code.as_u16(),
+        }
     }
 
     /// Returns the answer's code.
@@ -163,16 +217,7 @@ impl IntoResponse for ApiError {
         let mut response = if let Some(lock) = self.lock_info {
             (self.code, [(header::CONTENT_TYPE, "application/json")], lock).into_response()
         } else {
-            let status = Status {
-                kind: "Status",
-                api_version: "v1",
-                metadata: serde_json::Map::new(),
-                outcome: "Failure",
-                message: &self.message,
-                reason: self.reason,
-                code: self.code.as_u16(),
-            };
-            (self.code, Json(status)).into_response()
+            (self.code, Json(self.status())).into_response()
         };
         if let Some(retry) = retry {
             response.headers_mut().insert(header::RETRY_AFTER, retry);

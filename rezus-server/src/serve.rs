@@ -25,6 +25,7 @@ use tokio::task::JoinSet;
 use crate::compose::{self, Composed, Plane};
 use crate::config::Config;
 use crate::data_dir::DataDir;
+use crate::error::Chain;
 use crate::peer::Peer;
 use crate::tls::{Material, TlsError};
 use connections::Terms;
@@ -142,6 +143,9 @@ impl Running {
         drop(plane.listeners.set(tls.iter().map(Tls::url).chain([url.clone()]).collect()));
         // All addresses are known here, and nobody was told them yet: what names them is written at this point.
 
+        if let Err(error) = plane.catalogue.all().await {
+            tracing::warn!(cause = %Chain(&error), "not all tenants can be read now: they are read when they are asked for");
+        }
         let mut serving = Serving { plane, listeners: JoinSet::new(), grace: config.server.shutdown_grace.0 };
         serving.serve(config, bound_tls, plain, socket);
         Ok(Self { url, tls, serving, signals, lock })
@@ -270,6 +274,7 @@ impl Serving {
         self.listeners.spawn(connections::serve(plain, router.clone(), terms.clone(), doors::plain));
         let for_admins = Terms { connections: SOCKET_CONNECTIONS, ..terms };
         self.listeners.spawn(connections::serve(socket, router, for_admins, doors::socket));
+        self.listeners.spawn(until(plane.draining.clone(), plane.catalogue.clone().run()));
         let sweep = plane.sweep.clone().run(config.retention.sweep.0);
         self.listeners.spawn(until(plane.draining.clone(), sweep));
         if let Some(dir) = &config.projection.mappings {

@@ -303,6 +303,8 @@ async fn carry_out(
             "refused"
         );
     }
+    // Before the client is answered: whoever asks after that sees it.
+    plane.catalogue.touch(&tenant);
     Ok(outcome?)
 }
 

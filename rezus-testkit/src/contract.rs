@@ -28,6 +28,7 @@
 //! | [`state_store_contract!`](crate::state_store_contract) | [`StateStoreFixture`](state_store::StateStoreFixture) | [`state_store`] |
 //! | [`index_store_contract!`](crate::index_store_contract) | [`IndexStoreFixture`](index_store::IndexStoreFixture) | [`index_store`] |
 //! | [`history_store_contract!`](crate::history_store_contract) | [`HistoryStoreFixture`](history_store::HistoryStoreFixture) | [`history_store`] |
+//! | [`version_mark_contract!`](crate::version_mark_contract) | [`VersionMarkFixture`](version_mark::VersionMarkFixture) | [`version_mark`] |
 //! | [`index_commit_contract!`](crate::index_commit_contract) | [`IndexCommitFixture`](index_commit::IndexCommitFixture) | [`index_commit`]: of a store that is both |
 
 pub mod history_store;
@@ -35,6 +36,7 @@ pub mod index_commit;
 pub mod index_store;
 mod poll;
 pub mod state_store;
+pub mod version_mark;
 
 /// Makes a test of each law named.
 #[doc(hidden)]

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rezus_adapters::sqlite::SqliteStore;
+use rezus_core::declared::numbering::VersionMark;
 use rezus_core::declared::store::{HistoryStore, IndexStore, StateStore};
 use rezus_testkit::contract::history_store::HistoryStoreFixture;
 use rezus_testkit::contract::index_commit::IndexCommitFixture;
 use rezus_testkit::contract::index_store::IndexStoreFixture;
 use rezus_testkit::contract::state_store::StateStoreFixture;
+use rezus_testkit::contract::version_mark::VersionMarkFixture;
 use tempfile::TempDir;
 
 /// A directory of its own for one law. Each handle opens the file anew.
@@ -59,7 +61,15 @@ impl HistoryStoreFixture for Fixture {
     }
 }
 
+#[async_trait]
+impl VersionMarkFixture for Fixture {
+    async fn open(&self) -> Arc<dyn VersionMark> {
+        Arc::new(self.store())
+    }
+}
+
 rezus_testkit::history_store_contract!(Fixture::new());
 rezus_testkit::state_store_contract!(Fixture::new());
+rezus_testkit::version_mark_contract!(Fixture::new());
 rezus_testkit::index_store_contract!(Fixture::new());
 rezus_testkit::index_commit_contract!(Fixture::new());

@@ -201,6 +201,18 @@ impl Projector {
         self.of(tenant, &meta, &self.mappings()).await
     }
 
+    /// Returns who the objects were in the last version that was read: all that is known of them where the newest one
+    /// cannot be read. `None` where none was.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError::Store`].
+    pub async fn remembered(&self, tenant: &TenantName) -> Result<Option<Objects>, ReadError> {
+        let found = self.history.history(tenant).await?;
+        let entry = |entry: HistoryEntry| ((entry.kind, entry.name), entry.lifetime);
+        Ok(found.map(|(_, entries)| entries.into_iter().map(entry).collect()))
+    }
+
     async fn plain_version(
         &self,
         tenant: &TenantName,

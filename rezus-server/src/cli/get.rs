@@ -66,6 +66,10 @@ impl Get {
         let version = self.version.map(|version| version.to_string());
         let query: Vec<(&str, &str)> = version.iter().map(|version| ("version", version.as_str())).collect();
         let mut list = client.get(&self.path()?, &query).await?;
+        if let Some(tenant) = self.tenant.as_ref().filter(|_| items(&list).is_empty()) {
+            // A namespace that is not there lists as one without anything in it.
+            client.get(&format!("{API}/tenants/{tenant}"), &[]).await?;
+        }
         if let Some(name) = &self.name {
             let found = items(&list).iter().find(|item| item["metadata"]["name"] == name.as_str()).cloned();
             let found =

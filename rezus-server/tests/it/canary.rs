@@ -122,11 +122,13 @@ fn cases(method: &str, route: &str) -> Option<Vec<(String, String)>> {
         let name = match route {
             _ if route.contains("/providers/") => "terraform",
             _ if route.contains("/nodegroups/") => NODE_GROUP,
+            _ if route.contains("/stateversions/") => "v1",
             _ => MACHINE,
         };
         let target = target.replace("{name}", name);
         let mut targets = vec![target.clone()];
-        if route.contains("/namespaces/") && !route.ends_with("/history") {
+        let is_versioned = route.contains("/machines") || route.contains("/nodegroups");
+        if route.contains("/namespaces/") && is_versioned && !route.ends_with("/history") {
             targets.push(format!("{target}?version=1"));
         }
         return (method == "GET")
@@ -232,7 +234,7 @@ fn routes() -> Vec<(&'static str, &'static str)> {
         };
         methods.iter().map(move |method| (*method, path))
     });
-    let kube = kube::PATHS.into_iter().map(|path| ("GET", path));
+    let kube = kube::PATHS.iter().map(|path| ("GET", *path));
     health.chain(json).chain(kube).chain(states).collect()
 }
 
@@ -244,7 +246,13 @@ async fn no_route_shows_a_secret_and_neither_does_the_log_or_what_is_stored_besi
         for (target, body) in cases {
             let answer = server.send(method, &target, body).await;
             assert!(answer.code < 500, "{method} {target}: {}", answer.code);
-            assert!(!kube::PATHS.contains(&route) || answer.code == 200, "{target}: {}", answer.code);
+            // There are no runs, and an event's name has its moment in it.
+            let is_there = !route.contains("/runs/") && !route.contains("/events/");
+            assert!(
+                !(kube::PATHS.contains(&route) && is_there) || answer.code == 200,
+                "{target}: {}",
+                answer.code
+            );
             check(&answer.body, &format!("{method} {target}"));
             let headers = format!("{:?}", answer.headers);
             check(headers.as_bytes(), &format!("headers of {method} {target}"));

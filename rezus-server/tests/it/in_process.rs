@@ -60,7 +60,8 @@ impl InProcess {
         let stores = Stores {
             states: Arc::new(store.clone()),
             index: Arc::new(store.clone()),
-            history: Arc::new(store),
+            history: Arc::new(store.clone()),
+            mark: Arc::new(store),
         };
         Self::configured(&Config { state, limits, ..Config::default() }, stores, Some(directory))
     }
@@ -71,6 +72,7 @@ impl InProcess {
             states: Arc::new(store.handle()),
             index: Arc::new(store.handle()),
             history: Arc::new(store.handle()),
+            mark: Arc::new(store.handle()),
         };
         Self::over(StateConfig::default(), stores, None)
     }

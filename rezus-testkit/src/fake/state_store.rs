@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use rezus_core::base::{TenantName, Timestamp};
 use rezus_core::declared::index::{IndexHead, IndexRow};
+use rezus_core::declared::numbering::VersionMark;
 use rezus_core::declared::store::{
     Change, CommitError, HistoryEntry, HistoryHead, HistoryStore, IndexStore, LockTrace, RefusalRecord,
     Revision, Space, StateStore, StoreError, TenantRecord, VersionMeta,
@@ -200,6 +201,18 @@ impl HistoryStore for FakeStateStore {
         self.writing(|storage| {
             storage.histories.insert(tenant.clone(), (head, entries));
             Ok(())
+        })
+        .await
+    }
+}
+
+#[async_trait]
+impl VersionMark for FakeStateStore {
+    async fn raise(&self, to: u64) -> Result<u64, StoreError> {
+        self.writing(|storage| {
+            let before = storage.mark;
+            storage.mark = before.max(to);
+            Ok(before)
         })
         .await
     }

@@ -56,6 +56,8 @@ pub(super) struct Storage {
     refusals: BTreeMap<TenantName, VecDeque<RefusalRecord>>,
     indexes: BTreeMap<TenantName, (IndexHead, Vec<IndexRow>)>,
     pub(super) histories: BTreeMap<TenantName, (HistoryHead, Vec<HistoryEntry>)>,
+    /// The high-water mark of resource versions.
+    pub(super) mark: u64,
     revisions: u64,
     write_faults: VecDeque<Fault>,
     read_faults: usize,

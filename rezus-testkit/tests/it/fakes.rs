@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use rezus_core::declared::numbering::VersionMark;
 use rezus_core::declared::store::{CommitError, HistoryStore, IndexStore, StateStore, StoreError};
 use rezus_testkit::contract::history_store::HistoryStoreFixture;
 use rezus_testkit::contract::index_commit::IndexCommitFixture;
 use rezus_testkit::contract::index_store::IndexStoreFixture;
 use rezus_testkit::contract::state_store::StateStoreFixture;
+use rezus_testkit::contract::version_mark::VersionMarkFixture;
 use rezus_testkit::fake::{FakeStateStore, Fault};
 use rezus_testkit::sample::{
     self, append_to, commit_version, decide, indexed_body, new_version, tenant, version,
@@ -43,8 +45,16 @@ impl HistoryStoreFixture for Fake {
     }
 }
 
+#[async_trait]
+impl VersionMarkFixture for Fake {
+    async fn open(&self) -> Arc<dyn VersionMark> {
+        Arc::new(self.0.handle())
+    }
+}
+
 rezus_testkit::history_store_contract!(Fake(FakeStateStore::new()));
 rezus_testkit::state_store_contract!(Fake(FakeStateStore::new()));
+rezus_testkit::version_mark_contract!(Fake(FakeStateStore::new()));
 rezus_testkit::index_store_contract!(Fake(FakeStateStore::new()));
 rezus_testkit::index_commit_contract!(Fake(FakeStateStore::new()));
 

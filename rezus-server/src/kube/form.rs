@@ -1,0 +1,209 @@
+//! Writes objects in the form that was asked for: as they are, as rows of a table, as their metadata alone.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rezus_core::base::Timestamp;
+
+use super::accept::Form;
+use super::item::Item;
+use super::kinds::{Column, KindInfo, PROVIDER};
+use super::query::RowObject;
+
+/// How objects are written.
+#[derive(Clone, Debug)]
+pub struct Writer {
+    kind: &'static KindInfo,
+    form: Form,
+    rows: RowObject,
+    /// Who uses which mapping, where providers are shown as rows: tenants and machines.
+    usage: Arc<Usage>,
+}
+
+/// How many tenants and machines use each mapping, as far as a caller sees.
+pub type Usage = BTreeMap<String, (u64, u64)>;
+
+/// `metadata` of a list.
+#[derive(Clone, Debug, Default)]
+pub struct ListMetadata {
+    /// Of the list as a whole.
+    pub version: u64,
+    /// Where it goes on.
+    pub rest: Option<String>,
+    /// How many objects follow, where that is known.
+    pub remaining: Option<usize>,
+}
+
+impl ListMetadata {
+    fn write(&self, out: &mut Vec<u8>) {
+        put(out, "{\"resourceVersion\":\"");
+        put(out, &self.version.to_string());
+        put(out, "\"");
+        if let Some(token) = &self.rest {
+            // Letters, digits, `-` and `_`.
+            put(out, ",\"continue\":\"");
+            put(out, token);
+            put(out, "\"");
+        }
+        if let Some(count) = self.remaining {
+            put(out, ",\"remainingItemCount\":");
+            put(out, &count.to_string());
+        }
+        put(out, "}");
+    }
+}
+
+fn put(out: &mut Vec<u8>, text: &str) {
+    out.extend_from_slice(text.as_bytes());
+}
+
+impl Writer {
+    /// A writer of objects of a kind.
+    pub fn new(kind: &'static KindInfo, form: Form, rows: RowObject, usage: Usage) -> Self {
+        Self { kind, form, rows, usage: Arc::new(usage) }
+    }
+
+    /// Writes a list.
+    pub fn list(&self, items: &[&Item], metadata: &ListMetadata, now: Timestamp) -> Vec<u8> {
+        let size = items.iter().map(|item| item.json().len() + 1).sum::<usize>();
+        let mut out = Vec::with_capacity(size + 1_024);
+        match self.form {
+            Form::Table => {
+                self.begin_table(&mut out, true, |out| metadata.write(out));
+                separated(&mut out, items, |out, item| self.row(out, item, now));
+            }
+            Form::PartialObjectMetadata | Form::PartialObjectMetadataList => {
+                put(
+                    &mut out,
+                    "{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":",
+                );
+                metadata.write(&mut out);
+                put(&mut out, ",\"items\":[");
+                separated(&mut out, items, |out, item| partial(out, item));
+            }
+            Form::Json | Form::AggregatedDiscovery => {
+                put(&mut out, "{\"kind\":\"");
+                put(&mut out, self.kind.kind);
+                put(&mut out, "List\",\"apiVersion\":\"");
+                put(&mut out, self.kind.api_version());
+                put(&mut out, "\",\"metadata\":");
+                metadata.write(&mut out);
+                put(&mut out, ",\"items\":[");
+                separated(&mut out, items, |out, item| out.extend_from_slice(item.json()));
+            }
+        }
+        put(&mut out, "]}");
+        out
+    }
+
+    /// Writes one object; a table of it has column definitions if `with_columns`.
+    pub fn one(&self, item: &Item, now: Timestamp, with_columns: bool) -> Vec<u8> {
+        let mut out = Vec::with_capacity(item.json().len() + 2_048);
+        match self.form {
+            Form::Table => {
+                let metadata = ListMetadata { version: item.version(), ..ListMetadata::default() };
+                self.begin_table(&mut out, with_columns, |out| metadata.write(out));
+                self.row(&mut out, item, now);
+                put(&mut out, "]}");
+            }
+            Form::PartialObjectMetadata | Form::PartialObjectMetadataList => partial(&mut out, item),
+            Form::Json | Form::AggregatedDiscovery => out.extend_from_slice(item.json()),
+        }
+        out
+    }
+
+    /// Writes the object of a bookmark: nothing but a resource version, and whether initial events end here.
+    pub fn bookmark(&self, version: u64, ends_initial: bool, with_columns: bool) -> Vec<u8> {
+        let annotations =
+            if ends_initial { ",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}" } else { "" };
+        let metadata = format!("{{\"resourceVersion\":\"{version}\"{annotations}}}");
+        let mut out = Vec::new();
+        match self.form {
+            Form::Table => {
+                let list = ListMetadata { version, ..ListMetadata::default() };
+                self.begin_table(&mut out, with_columns, |out| list.write(out));
+                let cells = vec!["\"\""; self.kind.columns.len()].join(",");
+                put(
+                    &mut out,
+                    &format!(
+                        "{{\"cells\":[{cells}],\"object\":{{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{metadata}}}}}]}}"
+                    ),
+                );
+            }
+            Form::PartialObjectMetadata | Form::PartialObjectMetadataList => put(
+                &mut out,
+                &format!(
+                    "{{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{metadata}}}"
+                ),
+            ),
+            Form::Json | Form::AggregatedDiscovery => put(
+                &mut out,
+                &format!(
+                    "{{\"kind\":\"{}\",\"apiVersion\":\"{}\",\"metadata\":{metadata}}}",
+                    self.kind.kind,
+                    self.kind.api_version()
+                ),
+            ),
+        }
+        out
+    }
+
+    fn begin_table(&self, out: &mut Vec<u8>, with_columns: bool, metadata: impl Fn(&mut Vec<u8>)) {
+        put(out, "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":");
+        metadata(out);
+        put(out, ",\"columnDefinitions\":[");
+        if with_columns {
+            separated(out, self.kind.columns, definition);
+        }
+        put(out, "],\"rows\":[");
+    }
+
+    fn row(&self, out: &mut Vec<u8>, item: &Item, now: Timestamp) {
+        put(out, "{\"cells\":[");
+        item.cells().write(now, out);
+        if self.kind.is(&PROVIDER) {
+            let (tenants, machines) = self.usage.get(item.name()).copied().unwrap_or_default();
+            put(out, &format!(",{tenants},{machines}"));
+        }
+        put(out, "]");
+        match self.rows {
+            RowObject::Metadata => {
+                put(out, ",\"object\":");
+                partial(out, item);
+            }
+            RowObject::Object => {
+                put(out, ",\"object\":");
+                out.extend_from_slice(item.json());
+            }
+            RowObject::Nothing => {}
+        }
+        put(out, "}");
+    }
+}
+
+fn separated<'i, I>(out: &mut Vec<u8>, items: &'i [I], write: impl Fn(&mut Vec<u8>, &'i I)) {
+    for (place, item) in items.iter().enumerate() {
+        if place > 0 {
+            put(out, ",");
+        }
+        write(out, item);
+    }
+}
+
+fn partial(out: &mut Vec<u8>, item: &Item) {
+    put(out, "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":");
+    out.extend_from_slice(item.metadata());
+    put(out, "}");
+}
+
+/// The table's own words: nothing in them needs to be escaped.
+fn definition(out: &mut Vec<u8>, column: &Column) {
+    let Column { name, cells, format, description, wide } = column;
+    let priority = u8::from(*wide);
+    put(
+        out,
+        &format!(
+            "{{\"name\":\"{name}\",\"type\":\"{cells}\",\"format\":\"{format}\",\"description\":\"{description}\",\"priority\":{priority}}}"
+        ),
+    );
+}

@@ -1,0 +1,216 @@
+//! Shows tenants: what their states declare as a whole, and what hinders knowing it.
+
+use rezus_core::base::Timestamp;
+use rezus_core::declared::projection::SpecFields;
+use rezus_core::declared::projector::Lifetime;
+use rezus_core::declared::resource::Projection;
+use rezus_core::declared::store::{Content, RefusalRecord, TenantRecord, VersionMeta};
+use rezus_core::declared::{Lineage, Serial};
+use serde::Serialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::{of_state, uid};
+use crate::kube::item::{Draft, Row};
+use crate::kube::kinds::{NAMESPACE, TENANT};
+use crate::kube::object::{Condition, Object};
+
+/// What of a tenant's state can be told.
+#[derive(Clone, Copy, Debug)]
+pub enum Known<'a> {
+    /// All of it.
+    All(&'a Projection),
+    /// There is no state.
+    Nothing,
+    /// The state is encrypted: counts are absent, never zero.
+    Encrypted,
+    /// The state is kept, but not as it was written.
+    Damaged,
+}
+
+/// What is told of a tenant.
+#[derive(Clone, Copy, Debug)]
+pub struct Told<'a> {
+    /// What the store knows of it.
+    pub record: &'a TenantRecord,
+    /// What its state declares.
+    pub known: Known<'a>,
+    /// Since when its cluster is declared.
+    pub lifetime: Option<&'a Lifetime>,
+    /// The last write that was refused, if none was accepted since.
+    pub refused: Option<&'a RefusalRecord>,
+    /// The conditions it had when it was shown last: what holds on holds since then.
+    pub before: &'a [Condition],
+}
+
+impl Known<'_> {
+    /// The word of the column Phase.
+    const fn phase(&self) -> &'static str {
+        match self {
+            Self::All(_) => "Available",
+            Self::Nothing => "NoState",
+            Self::Encrypted => "Encrypted",
+            Self::Damaged => "Damaged",
+        }
+    }
+}
+
+/// Returns a Tenant's UID.
+pub fn tenant_uid(record: &TenantRecord, lifetime: Option<&Lifetime>) -> String {
+    lifetime.map_or_else(|| record_uid(record, "Tenant"), |lifetime| lifetime.history.uid.clone())
+}
+
+/// What identifies a tenant that was never written: it is another one when it is created anew.
+fn record_uid(record: &TenantRecord, kind: &str) -> String {
+    uid(&[kind, record.name.as_str(), &record.created_at.as_millis().to_string()])
+}
+
+/// Shows a Tenant, and returns the conditions that it has now.
+pub fn tenant(told: Told<'_>) -> (Draft, Vec<Condition>) {
+    let Told { record, known, lifetime, .. } = told;
+    let fields = match known {
+        Known::All(projection) => projection.cluster.spec_fields(),
+        Known::Nothing | Known::Encrypted | Known::Damaged => SpecFields::new(),
+    };
+    let name = record.name.as_str();
+    let mut object = Object::new(&TENANT, name, fields);
+    // What no mapping knows is said of the state.
+    let unmapped = object.take_field("unmapped");
+    object.label("rezuscloud.io/tenant", Some(name));
+    let head = record.head.as_ref().filter(|head| head.content != Content::Tombstone);
+    let mut cells = Row::default().text(Some(name)).text(Some(known.phase()));
+    if let Known::All(projection) = known {
+        object.field("nodeGroups", &projection.node_groups.len());
+        object.field("machines", &projection.machines.len());
+        cells = cells.number(count(projection.machines.len()));
+    } else {
+        cells = cells.unknown();
+    }
+    let conditions = conditions(told, head);
+    object.conditions(conditions.iter().cloned());
+    if let Some(head) = head {
+        object.field("state", &State::of(head, unmapped));
+        object.annotate("rezuscloud.io/state-version", head.version.to_string());
+    }
+    let created = lifetime.map_or(record.created_at, |lifetime| lifetime.created_at);
+    let object = match lifetime {
+        Some(lifetime) => object.over_time(Some(lifetime)),
+        None => object.created(record_uid(record, "Tenant"), record.created_at),
+    };
+    cells = cells.unknown().age(created);
+    cells = match known {
+        Known::All(projection) => cells.number(count(projection.node_groups.len())),
+        Known::Nothing | Known::Encrypted | Known::Damaged => cells.unknown(),
+    };
+    let cells = cells.number(0).text(None).unknown();
+    (Draft::new(&TENANT, object, Vec::new(), cells), conditions)
+}
+
+fn count(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
+}
+
+/// What is to be said of the state.
+fn conditions(told: Told<'_>, head: Option<&VersionMeta>) -> Vec<Condition> {
+    let Told { record, known, refused, before, .. } = told;
+    let since = head.map_or(record.created_at, |head| head.written_at);
+    let mut conditions = Vec::new();
+    let mut say = |kind: &'static str, holds: bool, reason: &'static str, message: String, at: Timestamp| {
+        conditions.push(since_when(of_state(kind, holds, reason, message, at), before));
+    };
+    match known {
+        Known::All(projection) => {
+            say("SpecAvailable", true, "Projected", String::new(), since);
+            let types: Vec<String> =
+                projection.cluster.unmapped.iter().map(|(name, count)| format!("{name} ({count})")).collect();
+            let (complete, reason) =
+                if types.is_empty() { (true, "AllTypesKnown") } else { (false, "UnknownTypes") };
+            say("MappingComplete", complete, reason, types.join(", "), since);
+            say("StateUnencrypted", true, "InClear", String::new(), since);
+        }
+        Known::Encrypted => {
+            let message =
+                "the state is encrypted and its key is not here: what it declares is not known".to_owned();
+            say("SpecAvailable", false, "Encrypted", message, since);
+            say("StateEncrypted", true, "Envelope", String::new(), since);
+        }
+        Known::Damaged => {
+            let message =
+                "what is kept of the state is damaged: roll back to a version that is not, or restore a backup"
+                    .to_owned();
+            say("SpecAvailable", false, "Damaged", message, since);
+        }
+        Known::Nothing => {
+            let message = "no state was written, or it was deleted".to_owned();
+            say("SpecAvailable", false, "NoState", message, since);
+        }
+    }
+    if let Some(refusal) = refused {
+        let message = format!(
+            "the last {} by {} was refused ({}): {}",
+            refusal.operation, refusal.who, refusal.code, refusal.reason
+        );
+        say("WriteRefused", true, "Refused", message, refusal.at);
+    }
+    conditions
+}
+
+/// A condition that held already holds since then.
+fn since_when(mut condition: Condition, before: &[Condition]) -> Condition {
+    let same = before.iter().find(|old| old.kind == condition.kind && old.holds == condition.holds);
+    if let Some(old) = same {
+        condition.last_transition_time.clone_from(&old.last_transition_time);
+    }
+    condition
+}
+
+/// Shows a tenant as the namespace of its objects.
+pub fn namespace(record: &TenantRecord) -> Draft {
+    let name = record.name.as_str();
+    let mut object = Object::bare(&NAMESPACE, name);
+    object.label("kubernetes.io/metadata.name", Some(name));
+    object.member("spec", &json!({}));
+    object.phase("Active");
+    let object = object.created(record_uid(record, "Namespace"), record.created_at);
+    let cells = Row::default().text(Some(name)).text(Some("Active")).age(record.created_at);
+    Draft::new(&NAMESPACE, object, vec![("status.phase", Some("Active".to_owned()))], cells)
+}
+
+/// `spec.state` of a Tenant.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct State {
+    version: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    serial: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lineage: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    writer: Option<String>,
+    encrypted: bool,
+    size_bytes: u64,
+    written_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resources: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unmapped: Option<Box<RawValue>>,
+}
+
+impl State {
+    fn of(head: &VersionMeta, unmapped: Option<Box<RawValue>>) -> Self {
+        Self {
+            version: head.version.get(),
+            serial: head.serial.map(Serial::get),
+            lineage: head.lineage.as_ref().map(Lineage::to_string).filter(|lineage| !lineage.is_empty()),
+            writer: head.writer.clone(),
+            encrypted: head.content == Content::Encrypted,
+            size_bytes: head.size_bytes,
+            written_at: head.written_at.to_string(),
+            resources: match head.content {
+                Content::Plain { objects, .. } => Some(objects),
+                Content::Encrypted | Content::Tombstone => None,
+            },
+            unmapped,
+        }
+    }
+}
