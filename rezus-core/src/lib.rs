@@ -8,11 +8,14 @@
 //! | [`base`] | always | names and time: the only things both planes share |
 //! | `declared` | `declared` | the spec plane: OpenTofu/Terraform states, versions, locks, the derived index |
 //! | `observed` | `observed` | the status plane: observations and how old they are |
+//! | `client` | `client` | what the API shows, as types for its clients; `schema` adds their JSON schemas |
 //!
-//! `declared` and `observed` do not know each other. Each builds without the other, so an import across the wall
-//! does not compile.
+//! `declared`, `observed` and `client` do not know each other. Each builds without the others, so an import across the
+//! wall does not compile.
 
 pub mod base;
+#[cfg(feature = "client")]
+pub mod client;
 #[cfg(feature = "declared")]
 pub mod declared;
 #[cfg(feature = "observed")]

@@ -152,6 +152,7 @@ pub fn router(plane: &Plane) -> Router {
     let routes = state_backend::routes(plane.clone())
         .merge(api::routes(plane.clone()))
         .merge(kube::routes(plane.clone()))
+        .merge(kube::openapi::routes())
         .merge(telemetry::routes(plane.clone()))
         .fallback(api::unknown_path);
     let routes = limited(peer::guarded(routes), plane.admission.clone());

@@ -11,6 +11,7 @@ pub mod kinds;
 mod list;
 pub mod object;
 mod observed;
+pub mod openapi;
 pub mod query;
 mod routes;
 pub mod selector;

@@ -222,11 +222,10 @@ impl Inner {
             return;
         }
         let to = newest.saturating_add(AHEAD);
-        match self.mark.raise(to).await {
-            Ok(_) => drop(self.reserved.fetch_max(to, Ordering::AcqRel)),
-            Err(error) => {
-                tracing::warn!(cause = %Chain(&error), "the mark of resource versions cannot be raised now")
-            }
+        if let Err(error) = self.mark.raise(to).await {
+            tracing::warn!(cause = %Chain(&error), "the mark of resource versions cannot be raised now");
+        } else {
+            self.reserved.fetch_max(to, Ordering::AcqRel);
         }
     }
 

@@ -7,6 +7,7 @@ mod answer;
 mod canary;
 mod cases;
 mod cli;
+mod client_types;
 mod durability;
 mod edge;
 mod in_process;

@@ -109,7 +109,7 @@ pub(super) fn machine(members: &Members<'_>, rows: &[IndexRow]) -> Assembled {
         region: builder.text(Field::Region, "region"),
         zone: builder.text(Field::Zone, "zone"),
         image: builder.text(Field::Image, "image"),
-        cpus: builder.read(Field::Cpus, "cpus", "a number", Decimal::parse),
+        cpus: builder.read(Field::Cpus, "cpus", "a number of at most 15 digits", exact),
         memory_mib: builder.read(Field::MemoryMib, "memoryMiB", "a whole number of MiB", whole),
         recorded_power: builder.read(Field::Power, "recordedPower", "a power state", Power::parse),
         tainted: main.row.tainted,
@@ -130,6 +130,12 @@ pub(super) fn machine(members: &Members<'_>, rows: &[IndexRow]) -> Assembled {
         },
     };
     Assembled { machine, group: group.cloned() }
+}
+
+/// A number that is the same for whoever reads it as a double; one of 400 digits would cost some clients the whole list.
+fn exact(text: &str) -> Option<Decimal> {
+    let digits = |number: &Decimal| number.as_str().bytes().filter(u8::is_ascii_digit).count();
+    Decimal::parse(text).filter(|number| digits(number) <= 15)
 }
 
 fn whole(text: &str) -> Option<u64> {

@@ -169,6 +169,25 @@ fn an_odd_value_costs_its_field() {
 }
 
 #[test]
+fn a_number_that_a_double_does_not_hold_is_odd() {
+    let cpus = |text| {
+        let one =
+            &State::default().machine("hcloud_server.a", &[(Field::Cpus, text)], &[]).project().machines[0];
+        (one.cpus.as_ref().map(ToString::to_string), problems(one))
+    };
+    for (text, digits) in
+        [("123456789012345", "123456789012345"), ("0.5", "0.5"), ("1e14", "100000000000000")]
+    {
+        assert_eq!(cpus(text), (Some(digits.to_owned()), Vec::new()), "{text}");
+    }
+    for text in ["1e15", "1e400", "1234567890.123456", "1e-15"] {
+        let (found, problems) = cpus(text);
+        assert_eq!((found, problems.len()), (None, 1), "{text}");
+        assert!(problems[0].starts_with("cpus: "), "{problems:?}");
+    }
+}
+
+#[test]
 fn problems_of_a_merged_resource_say_whose_they_are() {
     let problem = || Problem { field: "role".to_owned(), reason: "not a text".to_owned() };
     let state = State::default()

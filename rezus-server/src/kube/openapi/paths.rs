@@ -1,0 +1,165 @@
+//! Paths and operations: those that are served, and the one that is described so that clients can be refused it.
+
+use serde_json::{Map, Value, json};
+
+use super::core_v1;
+use super::dialect::{component, reference};
+use super::meta::{STATUS, group_version_kind};
+use crate::kube::kinds::{KINDS, KindInfo};
+
+/// The parameters of lists and watches: name, type, what for.
+const PARAMETERS: [(&str, &str, &str); 10] = [
+    (
+        "labelSelector",
+        "string",
+        "Only objects whose labels are so: k=v, k!=v, k in (a,b), k notin (a,b), k, !k; comma means and.",
+    ),
+    (
+        "fieldSelector",
+        "string",
+        "Only objects whose fields are so: metadata.name, metadata.namespace and few others; =, !=; comma means and.",
+    ),
+    ("limit", "integer", "How many objects a page has at most."),
+    ("continue", "string", "The next page, as metadata.continue of the page before names it."),
+    ("resourceVersion", "string", "At least as new as this, or to watch from here."),
+    ("resourceVersionMatch", "string", "How resourceVersion is meant: NotOlderThan or Exact."),
+    ("watch", "boolean", "Not a list but what changes from now on, one event a line."),
+    ("allowWatchBookmarks", "boolean", "Of a watch: say from time to time how far it is."),
+    ("sendInitialEvents", "boolean", "Of a watch: begin with what there is, and say when that is over."),
+    ("timeoutSeconds", "integer", "How long a watch lasts at most, in seconds."),
+];
+
+/// Returns the parameters that operations refer to, by name.
+pub(super) fn parameters() -> Map<String, Value> {
+    let parameters = PARAMETERS
+        .iter()
+        .map(|(name, kind, description)| ((*name).to_owned(), parameter(name, "query", kind, description)));
+    parameters.collect()
+}
+
+fn parameter(name: &str, place: &str, kind: &str, description: &str) -> Value {
+    let mut parameter =
+        json!({ "name": name, "in": place, "description": description, "schema": { "type": kind } });
+    if place == "path" {
+        parameter["required"] = true.into();
+    }
+    parameter
+}
+
+/// Returns the paths of the core's `v1`, or of `rezuscloud.io/v1alpha1`.
+pub(super) fn paths(of_core: bool) -> Map<String, Value> {
+    let mut paths = Map::new();
+    for info in KINDS.into_iter().filter(|info| info.is_core == of_core) {
+        for (path, item) in kind_paths(info) {
+            paths.insert(path, item);
+        }
+    }
+    paths
+}
+
+fn kind_paths(info: &KindInfo) -> Vec<(String, Value)> {
+    let base = if info.is_core { "/api/v1".to_owned() } else { format!("/apis/{}", info.api_version()) };
+    let all = format!("{base}/{}", info.plural);
+    let of_tenant = if info.namespaced {
+        format!("{base}/namespaces/{{namespace}}/{}", info.plural)
+    } else {
+        all.clone()
+    };
+    let one = format!("{of_tenant}/{{name}}");
+    let mut paths =
+        vec![(of_tenant, json!({ "get": list(info, info.namespaced), "parameters": place(info, false) }))];
+    if info.namespaced {
+        paths.push((all, json!({ "get": list(info, false) })));
+    }
+    let parameters = place(info, true);
+    paths
+        .push((one.clone(), json!({ "get": get(info, ""), "patch": patch(info), "parameters": parameters })));
+    if info.has_status {
+        paths
+            .push((format!("{one}/status"), json!({ "get": get(info, "Status"), "parameters": parameters })));
+    }
+    paths
+}
+
+/// The parameters of a path.
+fn place(info: &KindInfo, of_one: bool) -> Value {
+    let namespace = info.namespaced.then(|| parameter("namespace", "path", "string", "The tenant's name."));
+    let name = of_one.then(|| parameter("name", "path", "string", "The object's name."));
+    namespace.into_iter().chain(name).collect()
+}
+
+fn component_of(info: &KindInfo, suffix: &str) -> String {
+    let name = format!("{}{suffix}", info.kind);
+    if info.is_core { core_v1::component(&name) } else { component(&name) }
+}
+
+/// `MachineOfRezuscloudIoV1alpha1`, as operations are told apart.
+fn operation(verb: &str, info: &KindInfo, suffix: &str) -> String {
+    let group = if info.is_core { "CoreV1" } else { "RezuscloudIoV1alpha1" };
+    format!("{verb}{group}{}{suffix}", info.kind)
+}
+
+fn list(info: &KindInfo, of_tenant: bool) -> Value {
+    let suffix = if info.namespaced && !of_tenant { "ForAllNamespaces" } else { "" };
+    let references =
+        PARAMETERS.iter().map(|(name, ..)| json!({ "$ref": format!("#/components/parameters/{name}") }));
+    let schema = json!({ "schema": reference(&component_of(info, "List")) });
+    json!({
+        "description": format!("List or watch {}.", info.plural),
+        "operationId": operation("list", info, suffix),
+        "parameters": references.collect::<Vec<_>>(),
+        "responses": {
+            "200": {
+                "description": "The list, or with watch=true the events.",
+                "content": { "application/json": schema, "application/json;stream=watch": schema },
+            },
+            "default": failure(),
+        },
+        "x-kubernetes-action": "list",
+        "x-kubernetes-group-version-kind": group_version_kind(info, info.kind),
+    })
+}
+
+fn get(info: &KindInfo, suffix: &str) -> Value {
+    let schema = json!({ "schema": reference(&component_of(info, "")) });
+    json!({
+        "description": format!("Read a {}.", info.singular),
+        "operationId": operation("read", info, suffix),
+        "responses": {
+            "200": { "description": "The object.", "content": { "application/json": schema } },
+            "default": failure(),
+        },
+        "x-kubernetes-action": "get",
+        "x-kubernetes-group-version-kind": group_version_kind(info, info.kind),
+    })
+}
+
+/// kubectl asks for OpenAPI v2, and fails, where it finds no such operation with a `fieldValidation`: it never comes to
+/// the refusal that says where a change belongs.
+fn patch(info: &KindInfo) -> Value {
+    let parameters = [
+        ("dryRun", "string", "Refused too."),
+        ("fieldManager", "string", "Passed over."),
+        ("fieldValidation", "string", "Passed over."),
+        ("force", "boolean", "Passed over."),
+    ]
+    .map(|(name, kind, description)| parameter(name, "query", kind, description));
+    let bodies =
+        ["application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json"];
+    let bodies = bodies.map(|media| (media.to_owned(), json!({ "schema": { "type": "object" } })));
+    json!({
+        "description": "Always refused with 405 MethodNotAllowed: change the tenant's configuration and apply it with tofu \
+                        or terraform.",
+        "operationId": operation("patch", info, ""),
+        "parameters": parameters,
+        "requestBody": { "content": Map::from_iter(bodies) },
+        "responses": { "405": failure() },
+        "x-kubernetes-action": "patch",
+        "x-kubernetes-group-version-kind": group_version_kind(info, info.kind),
+    })
+}
+
+fn failure() -> Value {
+    let schema = json!({ "schema": reference(STATUS) });
+    json!({ "description": "Why not.", "content": { "application/json": schema } })
+}
