@@ -88,12 +88,8 @@ pub fn compose(config: &Config, data_dir: &DataDir) -> Result<Composed, StartErr
     data_dir.check()?;
     let store = SqliteStore::open(&data_dir.database())?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let states: Arc<dyn StateStore> = Arc::new(store.clone());
-    let index: Arc<dyn IndexStore> = Arc::new(store.clone());
-    let history: Arc<dyn HistoryStore> = Arc::new(store.clone());
-    let mark: Arc<dyn VersionMark> = Arc::new(store);
     let mappings = mappings(config)?;
-    Ok(Composed { plane: plane(config, Stores { states, index, history, mark }, clock, mappings), lock })
+    Ok(Composed { plane: plane(config, Stores::of(store), clock, mappings), lock })
 }
 
 /// Reads the mappings in force: the built-in ones, and those of the configured directory.
@@ -115,6 +111,18 @@ pub struct Stores {
     pub history: Arc<dyn HistoryStore>,
     /// The mark of resource versions.
     pub mark: Arc<dyn VersionMark>,
+}
+
+impl Stores {
+    /// All of them in one file.
+    pub fn of(store: SqliteStore) -> Self {
+        Self {
+            states: Arc::new(store.clone()),
+            index: Arc::new(store.clone()),
+            history: Arc::new(store.clone()),
+            mark: Arc::new(store),
+        }
+    }
 }
 
 /// Puts a plane together over given ports.

@@ -8,6 +8,7 @@ use axum::body::Body;
 use axum::extract::ConnectInfo;
 use axum::http::Request;
 use bytes::Bytes;
+use http_body_util::BodyExt as _;
 use rezus_adapters::sqlite::SqliteStore;
 use rezus_core::declared::mapping::Mappings;
 use rezus_server::compose::{self, Plane, Stores};
@@ -39,7 +40,7 @@ pub(crate) struct InProcess {
     plane: Plane,
     router: Router,
     /// Where the database is; it goes away with this.
-    _directory: Option<TempDir>,
+    directory: Option<TempDir>,
 }
 
 impl InProcess {
@@ -84,7 +85,7 @@ impl InProcess {
     fn configured(config: &Config, stores: Stores, directory: Option<TempDir>) -> Self {
         let clock = ManualClock::default();
         let plane = compose::plane(config, stores, Arc::new(clock.clone()), Mappings::built_in());
-        Self { router: compose::router(&plane), clock, plane, _directory: directory }
+        Self { router: compose::router(&plane), clock, plane, directory: directory }
     }
 
     /// What the router works with.
@@ -122,6 +123,23 @@ impl InProcess {
         let (parts, body) = answer.into_parts();
         let body = axum::body::to_bytes(body, usize::MAX).await.unwrap();
         Answer { code: parts.status.as_u16(), headers: parts.headers, body }
+    }
+
+    /// Watches something.
+    pub(crate) async fn watch(&self, target: &str, accept: &str) -> Events {
+        let request = Request::builder().uri(target).header("accept", accept).extension(ConnectInfo(local()));
+        let answer = self.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        assert_eq!(answer.status(), 200, "{target}");
+        assert_eq!(answer.headers()["content-type"], "application/json");
+        Events { body: answer.into_body(), read: Vec::new() }
+    }
+
+    /// The same data under another server, whose clock stands where the first one's began.
+    pub(crate) fn restarted(mut self) -> Self {
+        let directory = self.directory.take();
+        drop(self);
+        let store = SqliteStore::open(&directory.as_ref().unwrap().path().join("rezus.db")).unwrap();
+        Self::over(StateConfig::default(), Stores::of(store), directory)
     }
 
     /// Sends a request as clients on this machine do.
@@ -185,5 +203,35 @@ impl InProcess {
     /// Returns the refusals that are kept of a tenant, newest first.
     pub(crate) async fn refusals(&self, tenant: &str) -> Vec<Value> {
         self.get(&format!("/rezus/v1/tenants/{tenant}/refusals")).await.expect(200, "refusals").items()
+    }
+}
+
+/// The events of a watch.
+#[derive(Debug)]
+pub(crate) struct Events {
+    body: Body,
+    read: Vec<u8>,
+}
+
+impl Events {
+    /// The next one; fails at the end.
+    pub(crate) async fn next(&mut self) -> Value {
+        self.next_or_end().await.expect("the watch goes on")
+    }
+
+    /// The next one: one JSON text a line. Fails if none comes in time.
+    pub(crate) async fn next_or_end(&mut self) -> Option<Value> {
+        loop {
+            if let Some(end) = self.read.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.read.drain(..=end).collect();
+                return Some(serde_json::from_slice(&line).unwrap());
+            }
+            let frame = tokio::time::timeout(std::time::Duration::from_secs(20), self.body.frame()).await;
+            let Some(frame) = frame.expect("an event or the end comes in time") else {
+                assert!(self.read.is_empty(), "the last line has no end");
+                return None;
+            };
+            self.read.extend_from_slice(&frame.unwrap().into_data().unwrap());
+        }
     }
 }

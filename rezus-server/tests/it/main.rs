@@ -11,6 +11,7 @@ mod client_types;
 mod durability;
 mod edge;
 mod in_process;
+mod kube;
 mod lock;
 mod projection;
 mod protocol;

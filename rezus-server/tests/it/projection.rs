@@ -69,6 +69,6 @@ fn names(items: &[Value]) -> Vec<&str> {
 }
 
 /// The condition of that type.
-fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
+pub(crate) fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
     object["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == kind)
 }

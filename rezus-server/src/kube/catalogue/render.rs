@@ -61,7 +61,8 @@ impl Facts {
         let lifetime = objects.and_then(|objects| objects.get(&(ResourceKind::Cluster, String::new())));
         let head = self.record.head.as_ref().map(|head| head.version);
         // Of no account once something was accepted.
-        let refused = self.refusals.first().filter(|refusal| refusal.head == head);
+        let is_write = |refusal: &&RefusalRecord| !matches!(refusal.operation.as_str(), "LOCK" | "UNLOCK");
+        let refused = self.refusals.iter().find(is_write).filter(|refusal| refusal.head == head);
         let told = Told { record: &self.record, known, lifetime, refused, before: &self.conditions };
         let (shown, conditions) = show::tenant(told);
         let uid = show::tenant_uid(&self.record, lifetime);
