@@ -4,6 +4,7 @@
 mod address;
 pub mod backend;
 pub mod compute;
+pub mod credentials;
 pub mod diff;
 pub mod document;
 mod fingerprint;

@@ -134,7 +134,13 @@ pub fn plane(config: &Config, stores: Stores, clock: Arc<dyn Clock>, mappings: M
     let projector =
         Projector::new(Arc::clone(&states), reader.clone(), history, Arc::clone(&compute), mappings);
     Plane {
-        catalogue: Catalogue::new(Arc::clone(&states), projector.clone(), mark, Arc::clone(&clock)),
+        catalogue: Catalogue::new(
+            Arc::clone(&states),
+            projector.clone(),
+            reader.clone(),
+            mark,
+            Arc::clone(&clock),
+        ),
         projector,
         sweep: Sweep::new(Arc::clone(&states), Arc::clone(&clock), config.retention.policy()),
         backend: StateBackend::new(states, Arc::clone(&clock), Arc::clone(&compute)),

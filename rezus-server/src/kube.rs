@@ -4,6 +4,7 @@ pub mod accept;
 pub mod age;
 pub mod catalogue;
 mod compressed;
+pub mod credentials;
 pub mod form;
 pub mod hub;
 pub mod item;

@@ -172,6 +172,34 @@ impl StateReader {
         }
     }
 
+    /// Returns the current objects of some types with their bytes, secrets included, and the version they are of: reads those
+    /// alone.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`].
+    pub async fn objects_of(
+        &self,
+        tenant: &TenantName,
+        types: &[&str],
+    ) -> Result<(VersionMeta, Vec<(IndexRow, Bytes)>), ReadError> {
+        loop {
+            let Listing { version, rows } = self.list(tenant).await?;
+            let mut objects = Vec::new();
+            let mut is_whole = true;
+            for row in rows.into_iter().filter(|row| types.contains(&row.resource_type.as_str())) {
+                match self.states.read(tenant, version.version, row.span.clone()).await? {
+                    Some(bytes) => objects.push((row, bytes)),
+                    None => is_whole = false,
+                }
+            }
+            // Otherwise that version is gone: a newer one was written.
+            if is_whole {
+                return Ok((version, objects));
+            }
+        }
+    }
+
     /// Builds a tenant's index anew from its current state and returns how many rows it has; of an encrypted state and
     /// of none there is no index, and whatever is there is dropped.
     ///

@@ -11,10 +11,11 @@ use rezus_core::base::{Clock, TenantName, Timestamp};
 use rezus_core::declared::mapping::Mappings;
 use rezus_core::declared::numbering::VersionMark;
 use rezus_core::declared::projector::{Declared, Projector};
-use rezus_core::declared::reader::ReadError;
+use rezus_core::declared::reader::{ReadError, StateReader};
 use rezus_core::declared::store::{StateStore, StoreError, TenantRecord};
 use tokio::sync::{Notify, OnceCell};
 
+use super::credentials::{self, Validity};
 use super::hub::{Hub, Part};
 use super::kinds::{KindInfo, MACHINE, NODE_GROUP, PROVIDER};
 use super::object::Condition;
@@ -49,6 +50,7 @@ pub struct Catalogue(Arc<Inner>);
 struct Inner {
     states: Arc<dyn StateStore>,
     projector: Projector,
+    reader: StateReader,
     mark: Arc<dyn VersionMark>,
     clock: Arc<dyn Clock>,
     hub: OnceCell<Hub>,
@@ -73,6 +75,8 @@ struct Published {
     declared: Option<Weak<Declared>>,
     trouble: Option<Trouble>,
     conditions: Vec<Condition>,
+    /// How long the credentials are good that the state holds.
+    validity: Vec<Validity>,
 }
 
 impl Catalogue {
@@ -80,12 +84,14 @@ impl Catalogue {
     pub fn new(
         states: Arc<dyn StateStore>,
         projector: Projector,
+        reader: StateReader,
         mark: Arc<dyn VersionMark>,
         clock: Arc<dyn Clock>,
     ) -> Self {
         Self(Arc::new(Inner {
             states,
             projector,
+            reader,
             mark,
             clock,
             hub: OnceCell::new(),
@@ -320,13 +326,21 @@ impl Inner {
                 Some(_) => self.projector.remembered(tenant).await?,
                 None => None,
             };
+            let is_shown = before.as_ref().is_some_and(|before| shows(before, declared.as_ref(), trouble));
+            let validity = match (&before, &declared) {
+                (Some(before), _) if is_shown => before.validity.clone(),
+                (_, Some(_)) => credentials::validity(&self.reader, tenant).await?,
+                (_, None) => Vec::new(),
+            };
             let facts = Facts {
+                validity: validity.clone(),
+                now: self.clock.now(),
                 versions: self.states.versions(tenant).await?,
                 refusals: self.states.refusals(tenant).await?,
                 conditions: before.as_ref().map(|before| before.conditions.clone()).unwrap_or_default(),
                 trouble,
                 remembered,
-                is_shown: before.is_some_and(|before| shows(&before, declared.as_ref(), trouble)),
+                is_shown,
                 declared: declared.clone(),
                 record: record.clone(),
             };
@@ -340,7 +354,7 @@ impl Inner {
             let conditions = rendered.conditions.clone();
             self.publish_tenant(tenant, rendered).await?;
             let declared = declared.as_ref().map(Arc::downgrade);
-            let published = Published { record, touched, mappings, declared, trouble, conditions };
+            let published = Published { record, touched, mappings, declared, trouble, conditions, validity };
             lock(&self.published).insert(tenant.clone(), published);
             return Ok(trouble);
         }

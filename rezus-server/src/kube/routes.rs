@@ -13,6 +13,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, get};
 use serde_json::json;
 
+use super::credentials;
 use super::kinds::{GROUP, KINDS, KindInfo, VERSION};
 use super::list::{self, Place};
 use super::sight::Sight;
@@ -23,6 +24,9 @@ use crate::error::ApiError;
 
 const PROVENANCE: &str = "/apis/rezuscloud.io/v1alpha1/namespaces/{tenant}/machines/{name}/provenance";
 const HISTORY: &str = "/apis/rezuscloud.io/v1alpha1/namespaces/{tenant}/machines/{name}/history";
+
+const KUBECONFIG: &str = "/apis/rezuscloud.io/v1alpha1/tenants/{tenant}/kubeconfig";
+const TALOSCONFIG: &str = "/apis/rezuscloud.io/v1alpha1/tenants/{tenant}/talosconfig";
 
 /// How much of a body is read that nobody looks at, so that the client gets to read the refusal.
 const DRAINED: usize = 1 << 20;
@@ -62,7 +66,7 @@ static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
 /// Every path, for whoever must know all of them. Each takes GET alone.
 pub static PATHS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let objects = ROUTES.iter().map(|route| route.path.as_str());
-    objects.chain([PROVENANCE, HISTORY]).collect()
+    objects.chain([PROVENANCE, HISTORY, KUBECONFIG, TALOSCONFIG]).collect()
 });
 
 /// Returns the routes.
@@ -82,6 +86,11 @@ pub fn routes(plane: Plane) -> Router {
     }
     for (path, handler) in [(PROVENANCE, get(then::provenance)), (HISTORY, get(then::history))] {
         router = router.route(path, refusing(handler, &super::kinds::MACHINE));
+    }
+    for (path, handler) in
+        [(KUBECONFIG, get(credentials::kubeconfig)), (TALOSCONFIG, get(credentials::talosconfig))]
+    {
+        router = router.route(path, refusing(handler, &super::kinds::TENANT));
     }
     router.with_state(plane)
 }

@@ -130,7 +130,7 @@ pub fn machine(machine: &Machine, tenant: &str, lifetime: Option<&Lifetime>) -> 
 fn main_address(machine: &Machine) -> Option<&str> {
     let of = |kind: AddressType| machine.addresses.iter().find(|address| address.kind == kind);
     let kinds = [AddressType::InternalIp, AddressType::ExternalIp, AddressType::Hostname];
-    kinds.into_iter().find_map(of).map(|address| &*address.address)
+    kinds.into_iter().find_map(of).map(|address| &*address.address).or(machine.hostname.as_deref())
 }
 
 /// Shows a `NodeGroup`.

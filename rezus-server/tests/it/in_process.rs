@@ -85,7 +85,7 @@ impl InProcess {
     fn configured(config: &Config, stores: Stores, directory: Option<TempDir>) -> Self {
         let clock = ManualClock::default();
         let plane = compose::plane(config, stores, Arc::new(clock.clone()), Mappings::built_in());
-        Self { router: compose::router(&plane), clock, plane, directory: directory }
+        Self { router: compose::router(&plane), clock, plane, directory }
     }
 
     /// What the router works with.

@@ -1,6 +1,7 @@
 //! The Kubernetes API: what lists, watches and refusals look like on the wire.
 
 mod any_request;
+mod credentials;
 mod lists;
 mod pages;
 mod refused_writes;

@@ -34,17 +34,16 @@ fn by_hand(key: &str, input: &Value) -> Value {
 
 /// A block of `terraform_data` with these instances.
 fn block(name: &str, instances: &[Value]) -> Value {
-    json!({
-        "mode": "managed",
-        "type": "terraform_data",
-        "name": name,
-        "provider": "provider[\"terraform.io/builtin/terraform\"]",
-        "instances": instances,
-    })
+    block_of("terraform_data", name, "provider[\"terraform.io/builtin/terraform\"]", instances)
+}
+
+/// A block of managed instances.
+pub(crate) fn block_of(resource_type: &str, name: &str, provider: &str, instances: &[Value]) -> Value {
+    json!({ "mode": "managed", "type": resource_type, "name": name, "provider": provider, "instances": instances })
 }
 
 /// A state of these blocks.
-fn state_of(lineage: &str, serial: u64, blocks: &[Value]) -> String {
+pub(crate) fn state_of(lineage: &str, serial: u64, blocks: &[Value]) -> String {
     json!({
         "version": 4,
         "terraform_version": "1.12.6",

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use rezus_core::base::Timestamp;
 use rezus_core::declared::projection::ResourceKind;
 use rezus_core::declared::projector::{Declared, Objects};
 use rezus_core::declared::store::{Content, RefusalRecord, TenantRecord, VersionMeta};
 
 use super::{PROJECTED, Trouble};
+use crate::kube::credentials::Validity;
 use crate::kube::item::Draft;
 use crate::kube::kinds::{EVENT, KINDS, KindInfo, MACHINE, NAMESPACE, NODE_GROUP, STATE_VERSION, TENANT};
 use crate::kube::object::Condition;
@@ -25,6 +27,10 @@ pub(super) struct Facts {
     pub(super) refusals: Vec<RefusalRecord>,
     /// The Tenant's conditions when it was shown last.
     pub(super) conditions: Vec<Condition>,
+    /// How long the credentials are good that the state holds.
+    pub(super) validity: Vec<Validity>,
+    /// The time.
+    pub(super) now: Timestamp,
     /// Whether machines and node groups are shown as they are already.
     pub(super) is_shown: bool,
 }
@@ -63,7 +69,15 @@ impl Facts {
         // Of no account once something was accepted.
         let is_write = |refusal: &&RefusalRecord| !matches!(refusal.operation.as_str(), "LOCK" | "UNLOCK");
         let refused = self.refusals.iter().find(is_write).filter(|refusal| refusal.head == head);
-        let told = Told { record: &self.record, known, lifetime, refused, before: &self.conditions };
+        let told = Told {
+            record: &self.record,
+            known,
+            lifetime,
+            refused,
+            validity: &self.validity,
+            now: self.now,
+            before: &self.conditions,
+        };
         let (shown, conditions) = show::tenant(told);
         let uid = show::tenant_uid(&self.record, lifetime);
         let events = self.refusals.iter().enumerate().map(|(place, refusal)| {

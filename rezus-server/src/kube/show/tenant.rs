@@ -11,6 +11,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::{of_state, uid};
+use crate::kube::credentials::{self, Validity};
 use crate::kube::item::{Draft, Row};
 use crate::kube::kinds::{NAMESPACE, TENANT};
 use crate::kube::object::{Condition, Object};
@@ -39,6 +40,10 @@ pub struct Told<'a> {
     pub lifetime: Option<&'a Lifetime>,
     /// The last write that was refused, if none was accepted since.
     pub refused: Option<&'a RefusalRecord>,
+    /// How long the credentials are good that its state holds.
+    pub validity: &'a [Validity],
+    /// The time.
+    pub now: Timestamp,
     /// The conditions it had when it was shown last: what holds on holds since then.
     pub before: &'a [Condition],
 }
@@ -144,6 +149,9 @@ fn conditions(told: Told<'_>, head: Option<&VersionMeta>) -> Vec<Condition> {
             let message = "no state was written, or it was deleted".to_owned();
             say("SpecAvailable", false, "NoState", message, since);
         }
+    }
+    if let Some((holds, reason, message)) = credentials::judged(told.validity, told.now) {
+        say("CredentialsCurrent", holds, reason, message, since);
     }
     if let Some(refusal) = refused {
         let message = format!(
