@@ -166,7 +166,9 @@ pub fn router(plane: &Plane) -> Router {
     let routes = state_backend::routes(plane.clone())
         .merge(api::routes(plane.clone()))
         .merge(kube::routes(plane.clone()))
+        .merge(kube::discovery::routes())
         .merge(kube::openapi::routes())
+        .merge(kube::review::routes(kube::review::Local::of))
         .merge(telemetry::routes(plane.clone()))
         .fallback(api::unknown_path);
     let routes = limited(peer::guarded(routes), plane.admission.clone());

@@ -54,7 +54,7 @@ async fn ready(State(plane): State<Plane>) -> Result<&'static str, ApiError> {
 }
 
 async fn show_version() -> Json<serde_json::Value> {
-    Json(serde_json::json!({ "name": "rezus-server", "version": VERSION }))
+    Json(crate::kube::discovery::version())
 }
 
 async fn show_metrics(State(plane): State<Plane>) -> Result<Response, ApiError> {

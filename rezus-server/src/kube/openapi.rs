@@ -12,15 +12,14 @@ use std::sync::OnceLock;
 
 use axum::Router;
 use axum::extract::RawQuery;
-use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LOCATION};
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::header::{CACHE_CONTROL, LOCATION};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
-use bytes::Bytes;
-use rezus_core::declared::Fingerprint;
 use serde_json::{Map, Value, json};
 
 use super::accept::{Form, negotiate};
+use super::document::{Document, IMMUTABLE, REVALIDATE, refuse};
 use crate::error::ApiError;
 
 /// The paths, for whoever must know all of them. Each takes GET alone.
@@ -48,13 +47,6 @@ enum Which {
     Core,
     /// `apis/rezuscloud.io/v1alpha1`
     Group,
-}
-
-/// A document as it is sent, and what its content is told by.
-#[derive(Debug)]
-struct Document {
-    body: Bytes,
-    hash: String,
 }
 
 impl Which {
@@ -98,14 +90,6 @@ impl Which {
     }
 }
 
-impl Document {
-    fn of(value: &Value) -> Self {
-        let body = value.to_string();
-        let hash = Fingerprint::of(body.as_bytes()).sha256_hex();
-        Self { body: body.into(), hash }
-    }
-}
-
 /// The documents there are. It is asked for each time; the hashes tell whether a document that is kept is still true.
 async fn show_index(headers: HeaderMap) -> Result<Response, ApiError> {
     let form = negotiate(&headers, &[Form::Json])?;
@@ -114,7 +98,7 @@ async fn show_index(headers: HeaderMap) -> Result<Response, ApiError> {
         .map(|which| (which.name().to_owned(), json!({ "serverRelativeURL": which.url() })))
         .collect();
     let index = Document::of(&json!({ "paths": paths }));
-    Ok(answer(&headers, &index, form, "no-cache"))
+    Ok(index.answer(&headers, form, REVALIDATE))
 }
 
 /// A document. Under the hash of its content it never changes, and is kept by clients; under any other hash it is somewhere
@@ -125,43 +109,19 @@ fn show(which: Which, headers: &HeaderMap, RawQuery(query): RawQuery) -> Result<
     let query = query.unwrap_or_default();
     let hash = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "hash");
     Ok(match hash {
-        Some((_, hash)) if hash == document.hash => {
-            answer(headers, document, form, "public, immutable, max-age=31536000")
-        }
+        Some((_, hash)) if hash == document.hash => document.answer(headers, form, IMMUTABLE),
         Some((_, hash)) if !hash.is_empty() => {
-            (StatusCode::MOVED_PERMANENTLY, [(LOCATION, which.url()), (CACHE_CONTROL, "no-cache".to_owned())])
+            (StatusCode::MOVED_PERMANENTLY, [(LOCATION, which.url()), (CACHE_CONTROL, REVALIDATE.to_owned())])
                 .into_response()
         }
-        _ => answer(headers, document, form, "no-cache"),
+        _ => document.answer(headers, form, REVALIDATE),
     })
-}
-
-fn answer(headers: &HeaderMap, document: &Document, form: Form, keep: &'static str) -> Response {
-    let tag = format!("\"{}\"", document.hash);
-    let about = [(ETAG, tag.clone()), (CACHE_CONTROL, keep.to_owned())];
-    if has_tag(headers, &tag) {
-        return (StatusCode::NOT_MODIFIED, about).into_response();
-    }
-    (about, [(CONTENT_TYPE, form.content_type())], document.body.clone()).into_response()
-}
-
-/// Whether the client has what it would be sent (RFC 9110, section 13.1.2).
-pub(super) fn has_tag(headers: &HeaderMap, tag: &str) -> bool {
-    let values = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
-    let mut tags = values.flat_map(|value| value.split(',')).map(str::trim);
-    tags.any(|one| one == "*" || one.strip_prefix("W/").unwrap_or(one) == tag)
 }
 
 async fn show_v2() -> ApiError {
     ApiError::not_acceptable(
         "OpenAPI v2 is not served: /openapi/v3 is, and kubectl reads it from release 1.29 on",
     )
-}
-
-/// What is read only, and nobody's to change.
-pub(super) async fn refuse(method: Method) -> Response {
-    let error = ApiError::method_not_allowed(format!("{method} is no method of this path: use GET"));
-    ([(ALLOW, "GET, HEAD")], error).into_response()
 }
 
 #[cfg(test)]

@@ -164,7 +164,27 @@ fn cases(method: &str, route: &str) -> Option<Vec<(String, String)>> {
     let each = |target: String, bodies: Vec<String>| {
         Some(bodies.into_iter().map(|body| (target.clone(), body)).collect())
     };
+    if kube::review::PATHS.contains(&route) {
+        let attributes = |member: &str| json!({ "spec": { "resourceAttributes": { member: SECRETS[0] } } });
+        let bodies = vec![
+            SECRETS.concat(),
+            json!(SECRETS).to_string(),
+            json!({ "kind": SECRETS[0], "spec": {} }).to_string(),
+            json!({ "spec": { "resourceAttributes": SECRETS } }).to_string(),
+            json!({ "spec": { "nonResourceAttributes": SECRETS } }).to_string(),
+            attributes("verb").to_string(),
+            attributes("resource").to_string(),
+            json!({ "spec": { "resourceAttributes": {
+                "verb": "list", "group": "rezuscloud.io", "resource": "machines", "namespace": SECRETS[0],
+            } } })
+            .to_string(),
+            json!({ "spec": { "namespace": SECRETS[0] } }).to_string(),
+        ];
+        return (method == "POST").then(|| bodies.into_iter().map(|body| (target.clone(), body)).collect());
+    }
     match (method, route) {
+        ("GET", route) if kube::discovery::PATHS.contains(&route) => plain(),
+        ("GET", route) if kube::openapi::PATHS.contains(&route) => plain(),
         ("GET", "/healthz" | "/livez" | "/readyz" | "/version" | "/metrics") => plain(),
         ("GET", "/rezus/v1/server" | "/rezus/v1/locks" | "/rezus/v1/tenants") => plain(),
         ("GET", "/rezus/v1/tenants/{tenant}" | "/rezus/v1/tenants/{tenant}/locks") => plain(),
@@ -235,7 +255,9 @@ fn routes() -> Vec<(&'static str, &'static str)> {
         methods.iter().map(move |method| (*method, path))
     });
     let kube = kube::PATHS.iter().map(|path| ("GET", *path));
-    health.chain(json).chain(kube).chain(states).collect()
+    let discovery = kube::discovery::PATHS.into_iter().chain(kube::openapi::PATHS).map(|path| ("GET", path));
+    let reviews = kube::review::PATHS.into_iter().map(|path| ("POST", path));
+    health.chain(json).chain(kube).chain(discovery).chain(reviews).chain(states).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

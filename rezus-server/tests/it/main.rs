@@ -8,6 +8,7 @@ mod canary;
 mod cases;
 mod cli;
 mod client_types;
+mod described;
 mod durability;
 mod edge;
 mod in_process;

@@ -81,7 +81,7 @@ fn texts(description: &str) -> Value {
 /// Returns the components of metadata and of errors, by name.
 pub(super) fn schemas() -> Map<String, Value> {
     let object = json!({
-        "description": "Who an object is, and since when.",
+        "description": "Metadata as Kubernetes has it of all objects, as far as it is known here.",
         "type": "object",
         "properties": {
             "name": text("The object's name, unique among its kind in its namespace. Of what a state declares: made from \
@@ -100,7 +100,7 @@ pub(super) fn schemas() -> Map<String, Value> {
         },
     });
     let list = json!({
-        "description": "Of which moment a list is, and what follows it.",
+        "description": "Metadata as Kubernetes has it of all lists.",
         "type": "object",
         "properties": {
             "resourceVersion": text("The moment that the list is of, as the server counts: to watch from."),

@@ -52,16 +52,16 @@ const KINDS: [(&KindInfo, &str, &str, Option<&str>); 6] = [
 pub(super) fn schemas() -> Map<String, Value> {
     let mut components = types();
     for (info, description, spec, status) in KINDS {
-        let fields = [
+        // Of what a type is, its own description tells, which is printed below this.
+        let parts = [
             Some(("spec", spec, "What is declared.")),
-            status.map(|status| ("status", status, "What is said of it. Never a part of what is declared.")),
+            status.map(|status| ("status", status, "What is said of it: never a part of what is declared.")),
         ];
-        let parts = fields.into_iter().flatten().map(|(field, name, otherwise)| {
-            let component = component(name);
-            let description = components.get(&component).and_then(|schema| schema["description"].as_str());
-            (field, component.clone(), description.unwrap_or(otherwise).to_owned())
-        });
-        let parts: Vec<_> = parts.collect();
+        let parts: Vec<_> = parts
+            .into_iter()
+            .flatten()
+            .map(|(member, name, description)| (member, component(name), description.to_owned()))
+            .collect();
         let schema = kind(info, description, &parts);
         components.insert(component(info.kind), schema);
         components.insert(component(&format!("{}List", info.kind)), list(info, &component(info.kind)));

@@ -262,7 +262,6 @@ async fn what_is_not_there_is_a_status_that_names_it() {
         ("/namespaces/web/clusters", "clusters"),
         ("/namespaces/web/machines/a/metrics", "metrics"),
         ("/tenants/No_Name", "No_Name"),
-        ("", "v1alpha1"),
     ] {
         let answer = plane.get(&format!("{API}{path}")).await.expect(404, path);
         assert!(answer.message().contains(named), "{path}: {}", answer.message());
