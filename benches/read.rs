@@ -27,6 +27,7 @@ fn main() -> Outcome<()> {
     let mut config = Config::default();
     config.server.data_dir = directory.path().join("data");
     config.server.plain = ([127, 0, 0, 1], 0).into();
+    config.auth.enabled = false;
     let runtime = Runtime::new()?;
     let server = runtime.block_on(Running::start(&config))?;
     let reader = Reader { client: Client::new(server.url())?, runtime: &runtime };

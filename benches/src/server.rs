@@ -28,7 +28,12 @@ impl Server {
     /// When it does not become ready.
     pub async fn start(binary: &Path, data_dir: &Path) -> Outcome<Self> {
         let mut command = Command::new(binary);
-        command.arg("serve").arg("--data-dir").arg(data_dir).args(["--plain", "127.0.0.1:0", "--no-tls"]);
+        command.arg("serve").arg("--data-dir").arg(data_dir).args([
+            "--plain",
+            "127.0.0.1:0",
+            "--no-tls",
+            "--no-auth",
+        ]);
         command.env_clear().env("REZUS_LOG__LEVEL", "warn");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit()).kill_on_drop(true);
         let mut child = command.spawn()?;

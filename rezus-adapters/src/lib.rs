@@ -3,7 +3,7 @@
 //! | module | feature | implements |
 //! | --- | --- | --- |
 //! | [`clock`] | always | `Clock`, by the machine's clock |
-//! | `sqlite` | `sqlite` | `StateStore` and `IndexStore`, in one SQLite file |
+//! | `sqlite` | `sqlite` | `StateStore`, `IndexStore`, `HistoryStore` and `AccountStore`, in one SQLite file |
 
 pub mod clock;
 #[cfg(feature = "sqlite")]

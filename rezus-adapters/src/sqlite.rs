@@ -1,8 +1,11 @@
-//! States, versions, locks and the index in one SQLite file.
+//! States, versions, locks, the index, accounts and the audit trail in one SQLite file.
 //!
 //! One thread writes; queued changes share a transaction, and so the sync of the write-ahead log that makes them
 //! durable. Any number of readers, each on a connection of its own, see the last committed transaction.
 
+mod account_store;
+mod accounts;
+mod audit;
 mod chunks;
 mod error;
 mod history_store;
@@ -27,8 +30,9 @@ pub use error::OpenError;
 pub use maintenance::{Depth, backup, check};
 
 /// A SQLite file as [`StateStore`](rezus_core::declared::store::StateStore),
-/// [`IndexStore`](rezus_core::declared::store::IndexStore) and
-/// [`HistoryStore`](rezus_core::declared::store::HistoryStore). A clone is another handle of the same file.
+/// [`IndexStore`](rezus_core::declared::store::IndexStore),
+/// [`HistoryStore`](rezus_core::declared::store::HistoryStore) and
+/// [`AccountStore`](rezus_core::access::AccountStore). A clone is another handle of the same file.
 ///
 /// Index rows are committed with the version they are of, so the index is never behind.
 #[derive(Clone)]

@@ -6,13 +6,16 @@
 //! | module | feature | holds |
 //! | --- | --- | --- |
 //! | [`base`] | always | names and time: the only things both planes share |
+//! | `access` | `access` | who may do what: users, tokens, grants, the audit trail |
 //! | `declared` | `declared` | the spec plane: OpenTofu/Terraform states, versions, locks, the derived index |
 //! | `observed` | `observed` | the status plane: observations and how old they are |
 //! | `client` | `client` | what the API shows, as types for its clients; `schema` adds their JSON schemas |
 //!
-//! `declared`, `observed` and `client` do not know each other. Each builds without the others, so an import across the
-//! wall does not compile.
+//! `access`, `declared`, `observed` and `client` do not know each other. Each builds without the others, so an import across
+//! a wall does not compile.
 
+#[cfg(feature = "access")]
+pub mod access;
 pub mod base;
 #[cfg(feature = "client")]
 pub mod client;

@@ -1,7 +1,11 @@
-//! What is no Kubernetes resource, as JSON under `/rezus/v1`: tenants, versions, locks, refusals, resource instances.
+//! What is no Kubernetes resource, as JSON under `/rezus/v1`: tenants, versions, locks, refusals, resource instances,
+//! users, tokens, the audit trail.
 
+mod audit;
 mod resources;
 mod tenants;
+mod tokens;
+mod users;
 mod versions;
 pub mod views;
 
@@ -10,7 +14,7 @@ use axum::extract::{FromRequest, FromRequestParts, Request, State};
 use axum::http::{Method, Uri};
 use axum::middleware::{self, Next};
 use axum::response::Response;
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{MethodRouter, delete, get, post};
 use axum::{Json, Router};
 use rezus_core::base::TenantName;
 use rezus_core::declared::VersionNumber;
@@ -21,7 +25,7 @@ use crate::compose::Plane;
 use crate::error::ApiError;
 
 /// Every path and the methods it takes, for whoever must know all of them.
-pub const PATHS: [(&str, &[&str]); 14] = [
+pub const PATHS: [(&str, &[&str]); 20] = [
     ("/rezus/v1/server", &["GET"]),
     ("/rezus/v1/prune", &["POST"]),
     ("/rezus/v1/locks", &["GET"]),
@@ -36,11 +40,17 @@ pub const PATHS: [(&str, &[&str]); 14] = [
     ("/rezus/v1/tenants/{tenant}/diff", &["GET"]),
     ("/rezus/v1/tenants/{tenant}/resources", &["GET"]),
     ("/rezus/v1/tenants/{tenant}/index", &["POST"]),
+    ("/rezus/v1/tokens", &["GET", "POST"]),
+    ("/rezus/v1/tokens/{id}", &["DELETE"]),
+    ("/rezus/v1/users", &["GET", "POST"]),
+    ("/rezus/v1/users/{name}", &["GET", "PATCH", "DELETE"]),
+    ("/rezus/v1/grants", &["GET", "PUT"]),
+    ("/rezus/v1/audit", &["GET"]),
 ];
 
 /// Returns the routes.
 pub fn routes(plane: Plane) -> Router {
-    let handlers: [MethodRouter<Plane>; 14] = [
+    let handlers: [MethodRouter<Plane>; 20] = [
         get(server),
         post(tenants::prune),
         get(tenants::all_locks),
@@ -55,6 +65,12 @@ pub fn routes(plane: Plane) -> Router {
         get(versions::diff),
         get(resources::list_or_show),
         post(resources::rebuild_index),
+        get(tokens::list).post(tokens::create),
+        delete(tokens::revoke),
+        get(users::list).post(users::create),
+        get(users::show).patch(users::change).delete(users::remove),
+        get(users::groups).put(users::grant_to_group),
+        get(audit::list),
     ];
     let mut router = Router::new();
     for ((path, methods), handler) in PATHS.iter().zip(handlers) {

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod audit;
 mod backend_config;
 mod backup;
 mod client;
@@ -11,6 +12,8 @@ mod project;
 mod state;
 mod table;
 mod tenant;
+mod token;
+mod user;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -49,6 +52,17 @@ enum Command {
     /// List and break locks.
     #[command(subcommand)]
     Lock(lock::LockCommand),
+    /// Make, list and revoke tokens: what people and programs prove with who they are.
+    #[command(subcommand)]
+    Token(token::TokenCommand),
+    /// Make, list and remove users, and grant them roles.
+    #[command(subcommand)]
+    User(user::UserCommand),
+    /// Grant roles to the members of groups.
+    #[command(subcommand)]
+    Group(user::GroupCommand),
+    /// List who did what.
+    Audit(audit::Audit),
     /// List what is declared: tenants, node groups, machines, or the mappings that make them.
     Get(get::Get),
     /// Compare two versions of a tenant's state, as resources.
@@ -89,6 +103,9 @@ pub struct Target {
     /// The settings for a data directory on which no server runs: a TOML file, as `serve` takes it.
     #[arg(long, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
+    /// A PEM file with the authorities by which that server's certificate is believed, instead of the system's.
+    #[arg(long, value_name = "FILE", global = true, requires = "server")]
+    ca_file: Option<PathBuf>,
     /// A file that holds the API token for that server.
     #[arg(long, value_name = "FILE", global = true, requires = "server")]
     token_file: Option<PathBuf>,
@@ -120,6 +137,9 @@ struct Serve {
     /// Run without a TLS listener.
     #[arg(long)]
     no_tls: bool,
+    /// Let everybody on this machine do everything, without a token: for trials, with all listeners on loopback.
+    #[arg(long)]
+    no_auth: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -249,6 +269,10 @@ fn execute(command: Command, environment: impl Iterator<Item = (String, String)>
         }
         Command::State(command) => runtime.block_on(command.run(&mut out)),
         Command::Tenant(command) => runtime.block_on(command.run(&mut out)),
+        Command::Token(command) => runtime.block_on(command.run(&mut out)),
+        Command::User(command) => runtime.block_on(command.run(&mut out)),
+        Command::Group(command) => runtime.block_on(command.run(&mut out)),
+        Command::Audit(command) => runtime.block_on(command.run(&mut out)),
         Command::Lock(command) => runtime.block_on(command.run(&mut out)),
         Command::BackendConfig(command) => runtime.block_on(command.run(&mut out)),
         Command::Index(IndexCommand::Rebuild { tenant, target }) => {
@@ -282,6 +306,7 @@ async fn run_server(
     config.server.plain = serve.plain.unwrap_or(config.server.plain);
     config.server.tls = serve.tls.unwrap_or(config.server.tls);
     config.server.no_tls |= serve.no_tls;
+    config.auth.enabled &= !serve.no_auth;
     config.check()?;
     crate::telemetry::start_log(&config.log)?;
     let running = Running::start(&config).await?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use rezus_adapters::clock::SystemClock;
 use rezus_adapters::sqlite::{OpenError, SqliteStore};
+use rezus_core::access::AccountStore;
 use rezus_core::base::{Clock, Timestamp};
 use rezus_core::declared::backend::StateBackend;
 use rezus_core::declared::compute::Compute;
@@ -14,6 +15,7 @@ use rezus_core::declared::projector::Projector;
 use rezus_core::declared::reader::StateReader;
 use rezus_core::declared::store::{HistoryStore, IndexStore, StateStore};
 
+use crate::auth::{self, Auth};
 use crate::config::{Config, StateConfig};
 use crate::data_dir::{DataDir, DataDirError, DataDirLock};
 use crate::kube::catalogue::Catalogue;
@@ -27,6 +29,8 @@ use crate::{api, kube, peer, state_backend, telemetry};
 /// What routes work with.
 #[derive(Clone, Debug)]
 pub struct Plane {
+    /// Who asks, and the trail of what was done.
+    pub auth: Auth,
     /// The rules over the store.
     pub backend: StateBackend,
     /// Reads through the index.
@@ -111,6 +115,8 @@ pub struct Stores {
     pub history: Arc<dyn HistoryStore>,
     /// The mark of resource versions.
     pub mark: Arc<dyn VersionMark>,
+    /// Users, tokens, and the audit trail.
+    pub accounts: Arc<dyn AccountStore>,
 }
 
 impl Stores {
@@ -120,20 +126,22 @@ impl Stores {
             states: Arc::new(store.clone()),
             index: Arc::new(store.clone()),
             history: Arc::new(store.clone()),
-            mark: Arc::new(store),
+            mark: Arc::new(store.clone()),
+            accounts: Arc::new(store),
         }
     }
 }
 
 /// Puts a plane together over given ports.
 pub fn plane(config: &Config, stores: Stores, clock: Arc<dyn Clock>, mappings: Mappings) -> Plane {
-    let Stores { states, index, history, mark } = stores;
+    let Stores { states, index, history, mark, accounts } = stores;
     let intake = Arc::new(Intake::new(&config.state));
     let compute: Arc<dyn Compute> = Arc::<Intake>::clone(&intake);
     let reader = StateReader::new(Arc::clone(&states), index, Arc::clone(&compute));
     let projector =
         Projector::new(Arc::clone(&states), reader.clone(), history, Arc::clone(&compute), mappings);
     Plane {
+        auth: Auth::new(&config.auth, &config.audit, accounts, Arc::clone(&clock)),
         catalogue: Catalogue::new(
             Arc::clone(&states),
             projector.clone(),
@@ -168,10 +176,10 @@ pub fn router(plane: &Plane) -> Router {
         .merge(kube::routes(plane.clone()))
         .merge(kube::discovery::routes())
         .merge(kube::openapi::routes())
-        .merge(kube::review::routes(kube::review::Local::of))
+        .merge(kube::review::routes(kube::review::identity))
         .merge(telemetry::routes(plane.clone()))
         .fallback(api::unknown_path);
-    let routes = limited(peer::guarded(routes), plane.admission.clone());
+    let routes = limited(peer::guarded(auth::authenticated(routes, plane)), plane.admission.clone());
     // Outside of all that answers without reading a body.
     let routes = state_backend::bounded(routes, &plane.limits);
     telemetry::observed(routes, Arc::clone(&plane.metrics))

@@ -31,8 +31,43 @@ pub struct Config {
     pub retention: RetentionConfig,
     /// What states are made into.
     pub projection: ProjectionConfig,
+    /// Who is let in.
+    pub auth: AuthConfig,
+    /// How long it is kept who did what.
+    pub audit: AuditConfig,
     /// What is logged, and how.
     pub log: LogConfig,
+}
+
+/// `[auth]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AuthConfig {
+    /// Whether callers must prove who they are. Without that, whoever is on this machine may do everything, and no
+    /// listener may be reachable from elsewhere. Default true.
+    pub enabled: bool,
+}
+
+/// `[audit]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AuditConfig {
+    /// How many days rows are kept. Default 365.
+    pub keep_days: u32,
+    /// How many rows are kept at most. Default 1,000,000.
+    pub keep_rows: u64,
+}
+
+impl Default for AuthConfig {
+    fn default() -> Self {
+        Self { enabled: true }
+    }
+}
+
+impl Default for AuditConfig {
+    fn default() -> Self {
+        Self { keep_days: 365, keep_rows: 1_000_000 }
+    }
 }
 
 /// `[server]`
@@ -70,7 +105,7 @@ pub struct StateConfig {
     /// How much of a body must arrive in a second, on average and after as much as a pause; 0 for no minimum. A slower
     /// one is given up, so that nobody keeps others out by trickling. Default `64KiB`.
     pub min_rate: ByteSize,
-    /// Whether a tenant is created by its first LOCK or POST from this machine. Default true.
+    /// Whether a tenant is created by its first LOCK or POST of who may create tenants. Default true.
     pub create_on_write: bool,
 }
 
@@ -218,6 +253,11 @@ pub enum ConfigError {
     /// A certificate is given without its key, or the other way round.
     #[error("tls.certificate and tls.key are given together or not at all")]
     HalfACertificate,
+    /// Everybody could do everything.
+    #[error(
+        "without authentication every listener must be on loopback, and {0} is not: leave out --no-auth (auth.enabled = false), or listen on loopback"
+    )]
+    OpenToAll(SocketAddr),
 }
 
 impl Config {
@@ -258,10 +298,14 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::PlainNotLoopback`], [`ConfigError::HalfACertificate`].
+    /// [`ConfigError::PlainNotLoopback`], [`ConfigError::OpenToAll`], [`ConfigError::HalfACertificate`].
     pub fn check(&self) -> Result<(), ConfigError> {
-        if !self.server.plain.ip().is_loopback() {
-            return Err(ConfigError::PlainNotLoopback(self.server.plain));
+        let server = &self.server;
+        if !server.plain.ip().is_loopback() {
+            return Err(ConfigError::PlainNotLoopback(server.plain));
+        }
+        if !self.auth.enabled && !server.no_tls && !server.tls.ip().is_loopback() {
+            return Err(ConfigError::OpenToAll(server.tls));
         }
         if self.tls.certificate.is_some() != self.tls.key.is_some() {
             return Err(ConfigError::HalfACertificate);
@@ -346,5 +390,14 @@ mod tests {
             let config = load(&format!("[tls]\n{half} = \"server.pem\"\n"), &[]).unwrap();
             assert!(matches!(config.check(), Err(ConfigError::HalfACertificate)), "{half}");
         }
+    }
+
+    #[test]
+    fn a_server_without_authentication_is_for_this_machine_alone() {
+        let open = "[auth]\nenabled = false\n[server]\ntls = \"0.0.0.0:8443\"\n";
+        assert!(matches!(load(open, &[]).unwrap().check(), Err(ConfigError::OpenToAll(_))));
+        assert!(load(&format!("{open}no_tls = true\n"), &[]).unwrap().check().is_ok());
+        assert!(load(open, &[("REZUS_AUTH__ENABLED", "true")]).unwrap().check().is_ok());
+        assert!(load("[auth]\nenabled = false\n", &[]).unwrap().check().is_ok());
     }
 }

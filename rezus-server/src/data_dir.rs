@@ -70,6 +70,11 @@ impl DataDir {
         self.0.join("tls")
     }
 
+    /// The administrator's kubeconfig.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.0.join("admin.kubeconfig")
+    }
+
     /// Makes the directory where there is none, closed to all others.
     ///
     /// # Errors

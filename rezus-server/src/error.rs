@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use rezus_core::access::AccountStoreError;
 use rezus_core::declared::backend::{BackendError, Refusal};
 use rezus_core::declared::reader::ReadError;
 use rezus_core::declared::store::StoreError;
@@ -14,6 +15,10 @@ pub struct ApiError {
     code: StatusCode,
     reason: &'static str,
     message: String,
+    /// After how many seconds to come back.
+    retry_after: Option<u64>,
+    /// How to prove who one is.
+    challenge: Option<&'static str>,
     /// The body instead of a `Status`, where a client of the HTTP backend wants to read the holder's lock.
     lock_info: Option<String>,
     /// What of a `Status` only its kind of error has: names, causes.
@@ -78,11 +83,6 @@ impl ApiError {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
     }
 
-    /// There are as many requests as may be: the client is to come again.
-    pub fn too_many_requests(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message)
-    }
-
     /// It took longer than it may.
     pub fn timeout(message: impl Into<String>) -> Self {
         Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message)
@@ -100,7 +100,30 @@ impl ApiError {
 
     /// The server is too busy for it now.
     pub fn busy(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
+        let busy = Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message);
+        Self { retry_after: Some(5), ..busy }
+    }
+
+    /// Nobody was recognised: this is how to prove who one is (RFC 9110, section 11.6.1).
+    pub fn unauthorized(challenge: &'static str) -> Self {
+        let error = Self::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized");
+        Self { challenge: Some(challenge), ..error }
+    }
+
+    /// The caller may not do it.
+    pub fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "Forbidden", message)
+    }
+
+    /// What is there already is in the way.
+    pub fn conflict(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, "Conflict", message)
+    }
+
+    /// The caller asks too often.
+    pub fn too_many(message: impl Into<String>, wait: std::time::Duration) -> Self {
+        let error = Self::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message);
+        Self { retry_after: Some(wait.as_secs().max(1)), ..error }
     }
 
     /// A fault of ours: the client is told that, the log is told what.
@@ -111,7 +134,16 @@ impl ApiError {
     }
 
     fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), lock_info: None, details: None, cause: None }
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            retry_after: None,
+            challenge: None,
+            lock_info: None,
+            details: None,
+            cause: None,
+        }
     }
 
     /// Adds what only its kind of error has: the `details` of a `Status`.
@@ -178,6 +210,18 @@ impl From<StoreError> for ApiError {
     }
 }
 
+impl From<AccountStoreError> for ApiError {
+    fn from(error: AccountStoreError) -> Self {
+        match error {
+            AccountStoreError::Corrupt { .. } => Self::internal(error),
+            AccountStoreError::Unavailable { .. } => {
+                let message = "the accounts cannot be used now: nothing is known to have been written";
+                Self { cause: Some(Box::new(error)), ..Self::busy(message) }
+            }
+        }
+    }
+}
+
 impl From<BackendError> for ApiError {
     fn from(error: BackendError) -> Self {
         match error {
@@ -208,19 +252,17 @@ impl IntoResponse for ApiError {
             let cause = self.cause.as_deref().map(|cause| Chain(cause).to_string());
             tracing::error!(code = self.code.as_u16(), cause, "{}", self.message);
         }
-        // Clients of Kubernetes come again only when they are told when.
-        let retry = match self.code {
-            StatusCode::SERVICE_UNAVAILABLE => Some(HeaderValue::from_static("5")),
-            StatusCode::TOO_MANY_REQUESTS => Some(HeaderValue::from_static("1")),
-            _ => None,
-        };
+        let (retry_after, challenge) = (self.retry_after, self.challenge);
         let mut response = if let Some(lock) = self.lock_info {
             (self.code, [(header::CONTENT_TYPE, "application/json")], lock).into_response()
         } else {
             (self.code, Json(self.status())).into_response()
         };
-        if let Some(retry) = retry {
-            response.headers_mut().insert(header::RETRY_AFTER, retry);
+        if let Some(seconds) = retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if let Some(challenge) = challenge {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
         }
         response
     }

@@ -4,6 +4,7 @@
 //! process.
 
 pub mod api;
+pub mod auth;
 pub mod cli;
 pub mod compose;
 pub mod config;

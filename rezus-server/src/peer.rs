@@ -9,7 +9,6 @@ use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use axum::{Json, Router};
-use rezus_core::declared::backend::Caller;
 
 /// The other end of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,22 +36,31 @@ pub struct ClientCertificate {
 }
 
 impl Peer {
-    /// Returns what the peer may do. There are no identities yet: whoever is on this machine may do everything.
-    pub fn caller(&self, create_on_write: bool) -> Caller {
+    /// Returns the address; a socket has none.
+    pub fn address(&self) -> Option<SocketAddr> {
         match self {
-            Self::Address(address) | Self::Tls { address, .. } => {
-                let is_local = address.ip().to_canonical().is_loopback();
-                Caller {
-                    name: address.ip().to_string(),
-                    may_break_locks: is_local,
-                    may_create_tenants: is_local && create_on_write,
-                }
+            Self::Address(address) | Self::Tls { address, .. } => Some(*address),
+            Self::Socket => None,
+        }
+    }
+
+    /// Returns where it is, for history and audit: an IP address, or `socket`.
+    pub fn from(&self) -> String {
+        self.address().map_or_else(|| "socket".to_owned(), |address| address.ip().to_canonical().to_string())
+    }
+
+    /// Tells whether it is on this machine.
+    pub fn is_local(&self) -> bool {
+        self.address().is_none_or(|address| address.ip().to_canonical().is_loopback())
+    }
+
+    /// Returns common name and organisations of the certificate that it has proved to hold, if it has.
+    pub fn certificate(&self) -> Option<(String, Vec<String>)> {
+        match self {
+            Self::Tls { certificate: Some(certificate), .. } => {
+                Some((certificate.common_name.clone(), certificate.organizations.clone()))
             }
-            Self::Socket => Caller {
-                name: "admin".to_owned(),
-                may_break_locks: true,
-                may_create_tenants: create_on_write,
-            },
+            Self::Tls { certificate: None, .. } | Self::Address(_) | Self::Socket => None,
         }
     }
 }

@@ -22,6 +22,7 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 
+use crate::auth::kubeconfig::Kept;
 use crate::compose::{self, Composed, Plane};
 use crate::config::Config;
 use crate::data_dir::DataDir;
@@ -79,6 +80,9 @@ pub enum ServeError {
         #[source]
         source: io::Error,
     },
+    /// Nobody could get in.
+    #[error("the admin kubeconfig cannot be had")]
+    Kubeconfig(#[from] crate::auth::kubeconfig::KubeconfigError),
     /// Standard output is gone, and with it whoever waits for the addresses.
     #[error("cannot say on standard output where the server listens")]
     Stdout(#[source] io::Error),
@@ -139,9 +143,16 @@ impl Running {
         let Bound { tls: bound_tls, plain, socket } = Bound::all(config, &data_dir, &plane).await?;
         let url = format!("http://{}", plain.local_addr().map_err(|source| bind_error(config, source))?);
         let tls = bound_tls.as_ref().map(|(_, tls)| tls.clone());
-        // Set once: nobody else has this plane yet.
-        drop(plane.listeners.set(tls.iter().map(Tls::url).chain([url.clone()]).collect()));
+        // Set once: nobody else has this plane yet. The plain one first: clients need no authority for it.
+        drop(plane.listeners.set(std::iter::once(url.clone()).chain(tls.iter().map(Tls::url)).collect()));
         // All addresses are known here, and nobody was told them yet: what names them is written at this point.
+        let kubeconfig = data_dir.kubeconfig();
+        let (reached, ca) = match &tls {
+            Some(tls) => (tls.url(), Some(tls.material.ca_pem())),
+            None => (url.clone(), None),
+        };
+        let kept = crate::auth::kubeconfig::ensure_admin(&plane.auth, &kubeconfig, &reached, ca).await?;
+        say_who_is_let_in(&plane, &kubeconfig, kept);
 
         if let Err(error) = plane.catalogue.all().await {
             tracing::warn!(cause = %Chain(&error), "not all tenants can be read now: they are read when they are asked for");
@@ -256,7 +267,7 @@ impl Serving {
         let router = compose::router(plane);
         let terms = Terms {
             connections: open_files::connections(config.server.max_connections),
-            streams: config.limits.streams,
+            streams: config.limits.streams.max(1),
             head: usize::try_from(config.limits.head.0.saturating_mul(2)).unwrap_or(usize::MAX),
             draining: plane.draining.clone(),
         };
@@ -275,6 +286,8 @@ impl Serving {
         let for_admins = Terms { connections: SOCKET_CONNECTIONS, ..terms };
         self.listeners.spawn(connections::serve(socket, router, for_admins, doors::socket));
         self.listeners.spawn(until(plane.draining.clone(), plane.catalogue.clone().run()));
+        let upkeep = plane.auth.clone().upkeep(config.retention.sweep.0);
+        self.listeners.spawn(until(plane.draining.clone(), upkeep));
         let sweep = plane.sweep.clone().run(config.retention.sweep.0);
         self.listeners.spawn(until(plane.draining.clone(), sweep));
         if let Some(dir) = &config.projection.mappings {
@@ -299,6 +312,7 @@ impl Serving {
             );
             self.listeners.shutdown().await;
         }
+        self.plane.auth.trail().flush().await;
     }
 }
 
@@ -328,6 +342,24 @@ async fn until(draining: Draining, work: impl Future<Output = ()>) -> io::Result
         () = draining.begun() => {}
     }
     Ok(())
+}
+
+/// Says how one gets in, or that everybody is in.
+fn say_who_is_let_in(plane: &Plane, kubeconfig: &std::path::Path, kept: Kept) {
+    if !plane.auth.is_enabled() {
+        tracing::warn!(
+            "NO AUTHENTICATION: whoever can reach a listener on this machine may read every state, with its secrets, and do everything. Start without --no-auth (auth.enabled = false) to change that"
+        );
+    }
+    let path = kubeconfig.display();
+    match kept {
+        Kept::Made => tracing::info!("admin kubeconfig: {path} (made now, with a new admin token)"),
+        Kept::Updated => tracing::info!("admin kubeconfig: {path}"),
+        Kept::LeftAlone if kubeconfig.exists() => tracing::warn!(
+            "admin kubeconfig: {path} holds no admin's token that works, and is left alone since there are others: remove it, or put one in that `rezus-server token create --user admin` makes"
+        ),
+        Kept::LeftAlone => {}
+    }
 }
 
 /// Returns a router that can be called without a listener, as whoever may open the data directory.

@@ -7,16 +7,18 @@ mod pace;
 
 use std::str::FromStr as _;
 
-use axum::Router;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{ConnectInfo, Path, Request, State};
 use axum::http::{Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
+use axum::{Extension, Router};
 use rezus_core::base::TenantName;
 use rezus_core::declared::backend::{BackendError, Caller, Refusal, Unlock, Written};
 use rezus_core::declared::{LockId, LockInfo};
 
+use crate::auth::rights::{self, StateUse};
+use crate::auth::{self, Ticket, Who};
 use crate::compose::Plane;
 use crate::error::ApiError;
 use crate::peer::Peer;
@@ -36,6 +38,23 @@ pub fn routes(plane: Plane) -> Router {
         .route(path, any(by_path))
         .route(lock, any(lock_path))
         .with_state(plane)
+}
+
+/// Who asks, from where, and the row of the audit trail about it.
+#[derive(axum::extract::FromRequestParts)]
+struct Asked {
+    who: Who,
+    #[from_request(via(ConnectInfo))]
+    peer: Peer,
+    /// Absent for a method that is none.
+    ticket: Option<Extension<Ticket>>,
+}
+
+impl Asked {
+    fn ticket(&self) -> Result<&Ticket, ApiError> {
+        let missing = || ApiError::internal("a route that has no name in the audit trail");
+        self.ticket.as_ref().map(|Extension(ticket)| ticket).ok_or_else(missing)
+    }
 }
 
 /// What a request asks for, whichever way the client spells it.
@@ -70,6 +89,13 @@ impl Operation {
         }
     }
 
+    fn right(self) -> StateUse {
+        match self {
+            Self::Get | Self::Post | Self::Lock | Self::Unlock => StateUse::Work,
+            Self::Delete => StateUse::Delete,
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -83,31 +109,27 @@ impl Operation {
 
 async fn by_path(
     State(plane): State<Plane>,
-    ConnectInfo(peer): ConnectInfo<Peer>,
+    asked: Asked,
     tenant: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Response {
     let operation = Operation::of_state(request.method());
-    respond(&plane, peer, operation, Address::Path(tenant), request).await
+    respond(&plane, &asked, operation, Address::Path(tenant), request).await
 }
 
 async fn lock_path(
     State(plane): State<Plane>,
-    ConnectInfo(peer): ConnectInfo<Peer>,
+    asked: Asked,
     tenant: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Response {
     let operation = Operation::of_lock(request.method());
-    respond(&plane, peer, operation, Address::Lock(tenant), request).await
+    respond(&plane, &asked, operation, Address::Lock(tenant), request).await
 }
 
-async fn by_query(
-    State(plane): State<Plane>,
-    ConnectInfo(peer): ConnectInfo<Peer>,
-    request: Request,
-) -> Response {
+async fn by_query(State(plane): State<Plane>, asked: Asked, request: Request) -> Response {
     let operation = Operation::of_state(request.method());
-    respond(&plane, peer, operation, Address::Query, request).await
+    respond(&plane, &asked, operation, Address::Query, request).await
 }
 
 /// Where a request names its tenant.
@@ -132,7 +154,7 @@ enum Work {
 
 async fn respond(
     plane: &Plane,
-    peer: Peer,
+    asked: &Asked,
     operation: Option<Operation>,
     address: Address,
     request: Request,
@@ -147,8 +169,7 @@ async fn respond(
         response.headers_mut().insert(header::ALLOW, header::HeaderValue::from_static(allowed));
         return response;
     };
-    let caller = peer.caller(plane.limits.create_on_write);
-    match handle(plane, &caller, operation, address, request).await {
+    match handle(plane, asked, operation, address, request).await {
         Ok(response) => response,
         Err(error) => error.into_response(),
     }
@@ -156,7 +177,7 @@ async fn respond(
 
 async fn handle(
     plane: &Plane,
-    caller: &Caller,
+    asked: &Asked,
     operation: Operation,
     address: Address,
     request: Request,
@@ -171,6 +192,8 @@ async fn handle(
         }
         Address::Query => by_id(plane, operation, id).await?,
     };
+    asked.ticket()?.tenant(&tenant);
+    rights::state(&asked.who.0, &tenant, operation.right())?;
     let work = match operation {
         Operation::Get => return download_current(plane, &tenant).await,
         Operation::Delete => Work::Delete,
@@ -185,7 +208,13 @@ async fn handle(
         }
     };
     // From here on a client that goes away stops nothing half-way: what is begun is finished, kept and logged.
-    let work = carry_out(plane.clone(), caller.clone(), tenant, operation, work);
+    let caller = auth::caller(&asked.who.0, &asked.peer, &tenant, plane.limits.create_on_write);
+    let (plane_of_work, ticket) = (plane.clone(), asked.ticket()?.clone());
+    let work = async move {
+        let outcome = carry_out(plane_of_work, caller, tenant, operation, work, &ticket).await;
+        ticket.close(outcome.as_ref().err().map_or(StatusCode::OK, ApiError::code).as_u16());
+        outcome
+    };
     plane.intake.to_its_end(work).await??;
     Ok(StatusCode::OK.into_response())
 }
@@ -281,12 +310,18 @@ async fn carry_out(
     tenant: TenantName,
     operation: Operation,
     work: Work,
+    ticket: &Ticket,
 ) -> Result<(), ApiError> {
     let outcome = match work {
         Work::Post { lock_id, received } => post(&plane, &caller, &tenant, lock_id.as_ref(), received).await,
         Work::Delete => delete(&plane, &caller, &tenant).await,
         Work::Lock(info) => lock(&plane, &caller, &tenant, &info).await,
-        Work::Unlock(which) => unlock(&plane, &caller, &tenant, &which).await,
+        Work::Unlock(which) => {
+            if which == Unlock::Any {
+                ticket.action("lock.break");
+            }
+            unlock(&plane, &caller, &tenant, &which).await
+        }
         Work::Refuse(refusal) => {
             plane.backend.refuse(&tenant, operation.name(), &caller, refusal).await.map_err(Failure::from)
         }

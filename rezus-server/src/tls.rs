@@ -24,6 +24,8 @@ use rustls::{RootCertStore, ServerConfig};
 use crate::config::TlsConfig;
 use crate::error::Chain;
 
+use facts::Facts;
+
 pub use authority::Authority;
 pub(crate) use facts::holder;
 pub use name::{Name, NameError};
@@ -73,6 +75,11 @@ impl TlsError {
     fn unsound(path: &Path, reason: impl fmt::Display) -> Self {
         Self::Unsound { path: path.to_owned(), reason: reason.to_string() }
     }
+}
+
+/// Reads the certificates of a PEM file, at least one.
+pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    files::certificates(&files::read(path)?, path)
 }
 
 /// A certificate with what leads to its root, and its private key.
@@ -188,6 +195,17 @@ impl Material {
         &self.ca_pem
     }
 
+    /// Returns the name by which a client that connects to `address` is to know the certificate, where it is not for that
+    /// address itself: `tls-server-name` of a kubeconfig.
+    pub fn server_name(&self, address: IpAddr) -> Option<Name> {
+        let in_force = self.in_force.read().unwrap_or_else(PoisonError::into_inner);
+        let names = Facts::of(in_force.read.pair.chain.first()?)?.names;
+        if names.contains(&Name::Address(address)) {
+            return None;
+        }
+        names.into_iter().find(|name| !name.is_pattern())
+    }
+
     /// Returns what a handshake works with that begins now.
     pub fn server_config(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.in_force.read().unwrap_or_else(PoisonError::into_inner).config)
@@ -248,7 +266,7 @@ impl Source {
             Self::Given { certificate, key } => Pair::read(certificate, key)?,
         };
         let roots = match (client_ca, self) {
-            (Some(path), _) => files::certificates(&files::read(path)?, path)?,
+            (Some(path), _) => certificates(path)?,
             (None, Self::Own { authority, .. }) => vec![authority.certificate().clone()],
             (None, Self::Given { .. }) => Vec::new(),
         };
@@ -299,4 +317,82 @@ pub fn own_names(more: &[Name], bound: IpAddr) -> BTreeSet<Name> {
         names.insert(Name::Address(bound));
     }
     names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_796_065_837_000);
+    const ANY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
+    #[test]
+    fn a_certificate_near_its_end_is_replaced_while_the_server_runs() {
+        let directory = tempfile::tempdir().unwrap();
+        let material = Material::open(&TlsConfig::default(), directory.path(), ANY, NOW).unwrap();
+        let chain = || material.in_force.read().unwrap().read.pair.chain.clone();
+        let (first, config) = (chain(), material.server_config());
+        assert!(!material.refresh(NOW).unwrap());
+        assert!(Arc::ptr_eq(&config, &material.server_config()), "sessions can be resumed");
+        let later = Timestamp::from_millis(NOW.as_millis() + 70 * 86_400_000);
+        assert!(material.refresh(later).unwrap());
+        assert_ne!(chain(), first);
+        assert!(!material.refresh(later).unwrap());
+        assert_eq!(std::fs::read_to_string(directory.path().join("ca.pem")).unwrap(), material.ca_pem());
+    }
+
+    #[test]
+    fn a_client_is_told_the_name_where_the_address_is_not_enough() {
+        let directory = tempfile::tempdir().unwrap();
+        let config = TlsConfig { names: vec!["*.example".parse().unwrap()], ..TlsConfig::default() };
+        let material = Material::open(&config, directory.path(), ANY, NOW).unwrap();
+        assert_eq!(material.server_name(Ipv4Addr::LOCALHOST.into()), None);
+        let elsewhere = material.server_name("192.0.2.7".parse().unwrap()).unwrap();
+        assert!(!elsewhere.is_pattern(), "{elsewhere}");
+    }
+
+    #[test]
+    fn other_clients_are_believed_once_their_authority_is_there() {
+        let (own, clients) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        drop(Authority::open_or_make(clients.path(), NOW).unwrap());
+        let file = clients.path().join("ca.pem");
+        let config = TlsConfig { client_ca: Some(file.clone()), ..TlsConfig::default() };
+        let material = Material::open(&config, own.path(), ANY, NOW).unwrap();
+        let roots = || material.in_force.read().unwrap().read.roots.clone();
+        let first = roots();
+        assert_ne!(files::certificates(material.ca_pem(), &file).unwrap(), first);
+        std::fs::write(&file, "cut").unwrap();
+        assert!(material.refresh(NOW).unwrap_err().to_string().contains("ca.pem"));
+        assert_eq!(roots(), first);
+        std::fs::write(&file, material.ca_pem()).unwrap();
+        assert!(material.refresh(NOW).unwrap());
+        assert_eq!(roots(), files::certificates(material.ca_pem(), &file).unwrap());
+    }
+
+    #[test]
+    fn no_key_is_in_debug_output() {
+        let directory = tempfile::tempdir().unwrap();
+        let material = Material::open(&TlsConfig::default(), directory.path(), ANY, NOW).unwrap();
+        let shown = format!("{material:?} {material:#?}");
+        for file in ["ca-key.pem", "server-key.pem"] {
+            let pem = std::fs::read_to_string(directory.path().join(file)).unwrap();
+            let line = pem.lines().nth(1).unwrap();
+            assert!(!shown.contains(line), "{file}");
+            let key = files::key(&pem, directory.path()).unwrap();
+            // The private number itself (RFC 5915, section 3) follows a head of 36 bytes.
+            let bytes = format!("{:?}", &key.secret_der()[36..44]);
+            assert!(!shown.contains(bytes.trim_matches(['[', ']'])), "{file}");
+        }
+        assert!(shown.contains("BEGIN CERTIFICATE"));
+    }
+
+    #[test]
+    fn a_certificate_is_for_the_address_that_is_bound_unless_it_stands_for_all() {
+        let more = ["rezus.example".parse().unwrap()];
+        let names = own_names(&more, "192.0.2.7".parse().unwrap());
+        for name in ["localhost", "127.0.0.1", "::1", "rezus.example", "192.0.2.7"] {
+            assert!(names.contains(&name.parse().unwrap()), "{name}");
+        }
+        assert!(!own_names(&[], ANY).contains(&Name::Address(ANY)));
+    }
 }

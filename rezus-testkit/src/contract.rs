@@ -29,8 +29,10 @@
 //! | [`index_store_contract!`](crate::index_store_contract) | [`IndexStoreFixture`](index_store::IndexStoreFixture) | [`index_store`] |
 //! | [`history_store_contract!`](crate::history_store_contract) | [`HistoryStoreFixture`](history_store::HistoryStoreFixture) | [`history_store`] |
 //! | [`version_mark_contract!`](crate::version_mark_contract) | [`VersionMarkFixture`](version_mark::VersionMarkFixture) | [`version_mark`] |
+//! | [`account_store_contract!`](crate::account_store_contract) | [`AccountStoreFixture`](account_store::AccountStoreFixture) | [`account_store`] |
 //! | [`index_commit_contract!`](crate::index_commit_contract) | [`IndexCommitFixture`](index_commit::IndexCommitFixture) | [`index_commit`]: of a store that is both |
 
+pub mod account_store;
 pub mod history_store;
 pub mod index_commit;
 pub mod index_store;

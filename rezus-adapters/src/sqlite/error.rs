@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use rezus_core::access::AccountStoreError;
 use rezus_core::declared::store::StoreError;
 use rusqlite::ErrorCode;
 
@@ -94,18 +95,34 @@ impl From<rusqlite::Error> for JobError {
     }
 }
 
-impl From<JobError> for StoreError {
-    fn from(error: JobError) -> Self {
-        let is_damage = match &error {
-            JobError::Sqlite(error) => matches!(
+impl JobError {
+    /// Tells whether the file is not what was written, rather than out of reach.
+    fn is_damage(&self) -> bool {
+        match self {
+            Self::Sqlite(error) => matches!(
                 error.sqlite_error_code(),
                 Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
             ),
-            JobError::Damaged(_) => true,
-            JobError::Closed => false,
-        };
-        if is_damage {
+            Self::Damaged(_) => true,
+            Self::Closed => false,
+        }
+    }
+}
+
+impl From<JobError> for StoreError {
+    fn from(error: JobError) -> Self {
+        if error.is_damage() {
             Self::Corrupt { what: "the database".to_owned(), source: Some(Box::new(error)) }
+        } else {
+            Self::Unavailable { source: Box::new(error) }
+        }
+    }
+}
+
+impl From<JobError> for AccountStoreError {
+    fn from(error: JobError) -> Self {
+        if error.is_damage() {
+            Self::Corrupt { source: Box::new(error) }
         } else {
             Self::Unavailable { source: Box::new(error) }
         }

@@ -12,8 +12,13 @@ use super::error::OpenError;
 const APPLICATION_ID: i32 = 0x7265_7a75;
 
 /// One script for each format: script N makes format N + 1 out of format N. Never edited once released.
-const MIGRATIONS: &[&str] =
-    &[include_str!("schema/0001.sql"), include_str!("schema/0002.sql"), include_str!("schema/0005.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("schema/0001.sql"),
+    include_str!("schema/0002.sql"),
+    include_str!("schema/0003.sql"),
+    include_str!("schema/0004.sql"),
+    include_str!("schema/0005.sql"),
+];
 
 /// Opens the file for the one thread that writes; makes it where there is none.
 pub(super) fn open_for_writing(path: &Path) -> Result<Connection, OpenError> {

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rezus_adapters::sqlite::SqliteStore;
+use rezus_core::access::AccountStore;
 use rezus_core::declared::numbering::VersionMark;
 use rezus_core::declared::store::{HistoryStore, IndexStore, StateStore};
+use rezus_testkit::contract::account_store::AccountStoreFixture;
 use rezus_testkit::contract::history_store::HistoryStoreFixture;
 use rezus_testkit::contract::index_commit::IndexCommitFixture;
 use rezus_testkit::contract::index_store::IndexStoreFixture;
@@ -68,6 +70,14 @@ impl VersionMarkFixture for Fixture {
     }
 }
 
+#[async_trait]
+impl AccountStoreFixture for Fixture {
+    async fn open(&self) -> Arc<dyn AccountStore> {
+        Arc::new(self.store())
+    }
+}
+
+rezus_testkit::account_store_contract!(Fixture::new());
 rezus_testkit::history_store_contract!(Fixture::new());
 rezus_testkit::state_store_contract!(Fixture::new());
 rezus_testkit::version_mark_contract!(Fixture::new());

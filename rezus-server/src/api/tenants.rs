@@ -1,8 +1,12 @@
 //! Tenants, their locks, their refusals, and the sweep of their versions.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::{ConnectInfo, State};
 use axum::http::StatusCode;
+use rezus_core::access::{AccountStore, Role, TokenKind};
+use rezus_core::base::TenantName;
 use rezus_core::declared::LockId;
 use rezus_core::declared::backend::{Refusal, Unlock};
 use rezus_core::declared::store::TenantRecord;
@@ -10,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::views::{List, LockView, RefusalView, TenantView};
 use super::{Body, Path, Query, counted, tenant};
+use crate::auth::{self, Ticket, Who};
 use crate::compose::Plane;
 use crate::error::ApiError;
 use crate::peer::Peer;
@@ -26,9 +31,9 @@ pub(super) async fn record(plane: &Plane, name: &str) -> Result<TenantRecord, Ap
     Ok(found.ok_or(Refusal::UnknownTenant { tenant: name })?.0)
 }
 
-pub(super) async fn list(State(plane): State<Plane>) -> Result<Json<List<TenantView>>, ApiError> {
+pub(super) async fn list(State(plane): State<Plane>, who: Who) -> Result<Json<List<TenantView>>, ApiError> {
     let mut items = Vec::new();
-    for record in plane.backend.store().tenants().await? {
+    for record in plane.backend.store().tenants().await?.into_iter().filter(|record| who.sees(&record.name)) {
         items.push(view(&plane, &record).await?);
     }
     Ok(Json(List { items }))
@@ -43,9 +48,13 @@ pub(super) struct NewTenant {
 
 pub(super) async fn create(
     State(plane): State<Plane>,
+    who: Who,
+    ticket: Ticket,
     Body(new): Body<NewTenant>,
 ) -> Result<(StatusCode, Json<TenantView>), ApiError> {
     let name = tenant(&new.name)?;
+    ticket.tenant(&name);
+    who.must_be(Role::Admin, &name)?;
     plane.backend.create_tenant(&name).await?;
     let record = record(&plane, name.as_str()).await?;
     Ok((StatusCode::CREATED, Json(view(&plane, &record).await?)))
@@ -91,17 +100,34 @@ pub(super) async fn remove(
 ) -> Result<StatusCode, ApiError> {
     let name = tenant(&name)?;
     plane.backend.delete_tenant(&name, removal.force).await?;
+    revoke_tokens(&plane, &name).await?;
     tracing::info!(tenant.name = %name, forced = removal.force, "tenant deleted with its history");
     Ok(StatusCode::NO_CONTENT)
 }
 
-pub(super) async fn all_locks(State(plane): State<Plane>) -> Result<Json<List<LockView>>, ApiError> {
+/// Revokes the tokens for a removed tenant's state: who comes under its name is not the one they were made for.
+async fn revoke_tokens(plane: &Plane, tenant: &TenantName) -> Result<(), ApiError> {
+    let (kind, now) = (TokenKind::Backend(tenant.clone()), plane.clock.now());
+    let revoke = move |store: Arc<dyn AccountStore>| async move {
+        for token in store.accounts().await?.tokens.iter().filter(|token| token.kind == kind) {
+            store.revoke_token(&token.id, now).await?;
+        }
+        Ok(())
+    };
+    plane.auth.book().change(revoke).await
+}
+
+pub(super) async fn all_locks(
+    State(plane): State<Plane>,
+    who: Who,
+) -> Result<Json<List<LockView>>, ApiError> {
     let now = plane.clock.now();
     let tenants = plane.backend.store().tenants().await?;
     let lock = |record: &TenantRecord| {
         record.lock.as_ref().map(|lock| LockView::of(record.name.as_str(), lock, now))
     };
-    Ok(Json(List { items: tenants.iter().filter_map(lock).collect() }))
+    let seen = tenants.iter().filter(|record| who.sees(&record.name));
+    Ok(Json(List { items: seen.filter_map(lock).collect() }))
 }
 
 pub(super) async fn locks(
@@ -123,11 +149,12 @@ pub(super) struct WhichLock {
 
 pub(super) async fn break_lock(
     State(plane): State<Plane>,
+    who: Who,
     ConnectInfo(peer): ConnectInfo<Peer>,
     Path(name): Path<String>,
     Query(which): Query<WhichLock>,
 ) -> Result<Json<List<LockView>>, ApiError> {
-    let caller = peer.caller(plane.limits.create_on_write);
+    let caller = auth::caller(&who.0, &peer, &tenant(&name)?, plane.limits.create_on_write);
     let broken = locks(State(plane.clone()), Path(name.clone())).await?;
     let which = match which.id {
         Some(id) => {

@@ -13,6 +13,7 @@ use serde::Deserialize;
 
 use super::views::{DiffView, List, VersionView};
 use super::{Body, Path, Query, counted, tenant, tenants, version};
+use crate::auth::{self, Ticket, Who};
 use crate::compose::Plane;
 use crate::error::ApiError;
 use crate::peer::Peer;
@@ -93,12 +94,15 @@ pub(super) struct Rollback {
 
 pub(super) async fn rollback(
     State(plane): State<Plane>,
+    who: Who,
     ConnectInfo(peer): ConnectInfo<Peer>,
+    ticket: Ticket,
     Path(name): Path<String>,
     Body(rollback): Body<Rollback>,
 ) -> Result<Json<VersionView>, ApiError> {
     let (tenant, version) = (tenant(&name)?, version(rollback.version)?);
-    let caller = peer.caller(plane.limits.create_on_write);
+    ticket.object(version.get().to_string());
+    let caller = auth::caller(&who.0, &peer, &tenant, plane.limits.create_on_write);
     let written = plane.backend.rollback(&tenant, version, &caller).await;
     let written = counted(&plane, "rollback", written)?;
     tracing::info!(tenant.name = %tenant, to = version.get(), state.version = written.version.get(), "state rolled back");

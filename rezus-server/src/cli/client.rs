@@ -1,8 +1,11 @@
 //! How commands reach a server: through the socket of the one that runs on the data directory, by URL, or by opening
 //! the directory where none runs. The requests are the same.
 
+mod https;
+
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -12,10 +15,12 @@ use serde_json::Value;
 use tower::ServiceExt as _;
 
 use super::Target;
+use crate::auth::Trail;
 use crate::compose::{self, StartError};
 use crate::config::{Config, ConfigError};
 use crate::data_dir::{DataDir, DataDirError, DataDirLock};
 use crate::serve::{self, SocketPath};
+use https::Https;
 
 /// A way to a server.
 #[derive(Debug)]
@@ -31,8 +36,14 @@ enum Way {
         #[expect(dead_code, reason = "held while the client connects through it")]
         socket: Option<SocketPath>,
     },
+    Https {
+        server: Https,
+        base: String,
+        token: Option<String>,
+    },
     InProcess {
         router: Router,
+        trail: Arc<Trail>,
         #[expect(dead_code, reason = "held while the data is open")]
         lock: DataDirLock,
     },
@@ -75,6 +86,23 @@ pub enum ClientError {
     /// The server cannot be reached, or broke off.
     #[error("the server cannot be reached")]
     Http(#[source] reqwest::Error),
+    /// The server behind TLS cannot be reached.
+    #[error("the server at {host} cannot be reached{hint}")]
+    Unreachable {
+        /// Which one.
+        host: String,
+        /// What may help.
+        hint: &'static str,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The connection to it broke.
+    #[error("the server broke off")]
+    Broken(#[source] hyper::Error),
+    /// The file of authorities cannot be used.
+    #[error(transparent)]
+    Authorities(#[from] crate::tls::TlsError),
     /// The server said no.
     #[error("{message}")]
     Refused {
@@ -99,13 +127,19 @@ impl Client {
                         .map_err(|source| ClientError::Token { path: path.clone(), source })
                 };
                 let token = target.token_file.as_ref().map(read).transpose()?;
-                Self::by_url(url, token)
+                match reqwest::Url::parse(url) {
+                    Ok(parsed) if parsed.scheme() == "https" => {
+                        let server = Https::new(&parsed, target.ca_file.as_deref())?;
+                        Ok(Self(Way::Https { server, base: url.trim_end_matches('/').to_owned(), token }))
+                    }
+                    _ => Self::by_url(url, token),
+                }
             }
             None => Self::by_directory(&DataDir::new(&target.data_dir()), target.config.as_deref()).await,
         }
     }
 
-    /// Asks the server at a URL.
+    /// Asks the server at a URL without TLS.
     pub(super) fn by_url(url: &str, token: Option<String>) -> Result<Self, ClientError> {
         let builder = reqwest::Client::builder();
         // A proxy of the machine's is none for the machine itself.
@@ -123,7 +157,8 @@ impl Client {
         match compose::compose(&config, data_dir) {
             Ok(composed) => {
                 let router = serve::in_process(&composed.plane);
-                Ok(Self(Way::InProcess { router, lock: composed.lock }))
+                let trail = Arc::clone(composed.plane.auth.trail());
+                Ok(Self(Way::InProcess { router, trail, lock: composed.lock }))
             }
             Err(StartError::DataDir(DataDirError::InUse(_))) => Self::by_socket(data_dir).await,
             Err(error) => Err(error.into()),
@@ -131,7 +166,7 @@ impl Client {
     }
 
     /// Asks the server that holds the directory. One that has just been started may not listen yet.
-    async fn by_socket(data_dir: &DataDir) -> Result<Self, ClientError> {
+    pub(super) async fn by_socket(data_dir: &DataDir) -> Result<Self, ClientError> {
         let failed = |source| ClientError::Socket { path: data_dir.path().display().to_string(), source };
         let socket = SocketPath::to(&data_dir.socket()).map_err(failed)?;
         for patience in (0..25).rev() {
@@ -171,7 +206,18 @@ impl Client {
                 let code = answer.status().as_u16();
                 Ok(Answer { code, body: answer.bytes().await.map_err(ClientError::Http)? })
             }
-            Way::InProcess { router, .. } => {
+            Way::Https { server, base, token } => {
+                let mut request = axum::http::Request::builder()
+                    .method(method)
+                    .uri(format!("{base}{target}"))
+                    .header("content-type", "application/json");
+                if let Some(token) = token {
+                    request = request.header("authorization", format!("Bearer {token}"));
+                }
+                let request = request.body(body.into()).map_err(|_| ClientError::Strange(400))?;
+                server.send(request).await
+            }
+            Way::InProcess { router, trail, .. } => {
                 let request = axum::http::Request::builder()
                     .method(method)
                     .uri(target)
@@ -182,6 +228,8 @@ impl Client {
                 let answer = router.clone().oneshot(request).await.unwrap_or_else(|never| match never {});
                 let code = answer.status().as_u16();
                 let body = axum::body::to_bytes(answer.into_body(), usize::MAX).await;
+                // Nobody writes the trail in this process but this.
+                trail.flush().await;
                 Ok(Answer { code, body: body.map_err(|_| ClientError::Strange(code))? })
             }
         }
@@ -243,6 +291,10 @@ impl Answer {
 
     /// Reads what an answer other than success says: a `Status`, or the lock that is in the way.
     fn refusal(&self) -> ClientError {
+        if self.code == 401 {
+            let message = "the server wants a token that works: name a file that holds one with --token-file, or ask through the data directory with --data-dir";
+            return ClientError::Refused { code: self.code, message: message.to_owned() };
+        }
         let Ok(body) = serde_json::from_slice::<Value>(&self.body) else {
             return ClientError::Strange(self.code);
         };

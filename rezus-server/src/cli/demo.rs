@@ -8,11 +8,13 @@ use std::process::Stdio;
 use bytes::Bytes;
 use clap::Args;
 use rezus_core::base::TenantName;
+use serde_json::json;
 
 use super::client::Client;
 use super::state::{push, show};
 use super::{CliError, Output, backend_config, get};
 use crate::config::Config;
+use crate::data_dir::DataDir;
 use crate::serve::{Running, ServeError};
 
 const CONFIGURATION: &str = include_str!("../../../examples/backend/main.tf");
@@ -57,9 +59,14 @@ impl Demo {
 
         let tenant = TenantName::parse("demo").map_err(|error| CliError::Usage(error.to_string()))?;
         let address = backend_config::state_address(running.url(), &tenant, false);
-        let client = Client::by_url(running.url(), None)?;
+        // Through the socket one is admin. The tool gets a token of its own, for this tenant's state alone.
+        let client = Client::by_socket(&DataDir::new(&config.server.data_dir)).await?;
+        client.post("/rezus/v1/tenants", &json!({ "name": tenant.as_str() })).await?;
         if let Some(tool) = find_tool() {
-            apply(&tool, &config.server.data_dir.join("workspace"), &address).await?;
+            let new = json!({ "tenant": tenant.as_str(), "note": "the demo's own apply" });
+            let made = client.post("/rezus/v1/tokens", &new).await?;
+            let token = made["token"].as_str().unwrap_or_default();
+            apply(&tool, &config.server.data_dir.join("workspace"), &address, token).await?;
         } else {
             say(
                 "neither tofu nor terraform is installed: posting the state that an apply of the example left\n",
@@ -73,12 +80,13 @@ impl Demo {
         say("\nAs machines:\n")?;
         get::print_machines(&client, &tenant, &mut io::stdout()).await?;
         say(&format!(
-            "\nA configuration of your own keeps its state here with:\n\n{}",
-            backend_config::block(&address)
+            "\nA configuration of your own keeps its state here with:\n\n{}\nand a token for it:\n\n  export TF_HTTP_USERNAME=rezus TF_HTTP_PASSWORD=$(rezus-server token create --backend demo --data-dir {} | head -n 1)\n",
+            backend_config::block(&address),
+            config.server.data_dir.display(),
         ))?;
         say(&format!(
-            "\nOne resource, with what is secret hidden:\n\n  curl --get {}/rezus/v1/tenants/demo/resources --data-urlencode 'address=terraform_data.worker[\"edge/oslo\"]'\n",
-            running.url()
+            "\nOne resource, with what is secret hidden, as admin through the server's socket:\n\n  curl --unix-socket {} --get http://localhost/rezus/v1/tenants/demo/resources --data-urlencode 'address=terraform_data.worker[\"edge/oslo\"]'\n",
+            DataDir::new(&config.server.data_dir).socket().display(),
         ))?;
         running.announce()?;
         say("stop with Ctrl-C")?;
@@ -113,7 +121,7 @@ fn find_tool() -> Option<PathBuf> {
 }
 
 /// Applies the example, with the addresses of this server in place of the example's own.
-async fn apply(tool: &Path, workspace: &Path, address: &str) -> Result<(), CliError> {
+async fn apply(tool: &Path, workspace: &Path, address: &str, token: &str) -> Result<(), CliError> {
     let file = |source| CliError::File { path: workspace.display().to_string(), what: "written", source };
     std::fs::create_dir_all(workspace).map_err(file)?;
     std::fs::write(workspace.join("main.tf"), CONFIGURATION).map_err(file)?;
@@ -121,19 +129,22 @@ async fn apply(tool: &Path, workspace: &Path, address: &str) -> Result<(), CliEr
         ["address", "lock_address", "unlock_address"].map(|name| format!("-backend-config={name}={address}"));
     let init =
         ["init", "-input=false", "-no-color"].iter().copied().chain(addresses.iter().map(String::as_str));
-    run_tool(tool, workspace, init).await?;
-    run_tool(tool, workspace, ["apply", "-auto-approve", "-input=false", "-no-color"]).await
+    run_tool(tool, workspace, token, init).await?;
+    run_tool(tool, workspace, token, ["apply", "-auto-approve", "-input=false", "-no-color"]).await
 }
 
 async fn run_tool(
     tool: &Path,
     workspace: &Path,
+    token: &str,
     arguments: impl IntoIterator<Item = &str>,
 ) -> Result<(), CliError> {
     let mut command = tokio::process::Command::new(tool);
     command.args(arguments).current_dir(workspace).stdin(Stdio::null()).kill_on_drop(true);
     // No question to the vendor, no advice about the next command.
     command.env("CHECKPOINT_DISABLE", "1").env("TF_IN_AUTOMATION", "1");
+    // By environment: arguments are seen by all, and what is written into a backend block is kept in plan files.
+    command.env("TF_HTTP_USERNAME", "rezus").env("TF_HTTP_PASSWORD", token);
     let failed = |source| CliError::File { path: tool.display().to_string(), what: "run", source };
     let status = command.status().await.map_err(failed)?;
     if status.success() {

@@ -4,20 +4,20 @@
 mod protobuf;
 mod rights;
 
+use axum::Json;
 use axum::Router;
 use axum::body::Body;
 use axum::http::header::{ALLOW, CONTENT_TYPE};
 use axum::http::{Extensions, HeaderMap, Method, Request, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
-use axum::{Json, extract::ConnectInfo};
+use rezus_core::access::{Access, Identity, Role};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-pub use rights::{Asker, Role};
+pub use rights::Asker;
 
 use crate::error::ApiError;
-use crate::peer::Peer;
 
 /// The paths, for whoever must know all of them. Each takes POST alone.
 pub const PATHS: [&str; 3] = [
@@ -227,39 +227,35 @@ impl Review {
     }
 }
 
-/// Who may do everything, as there are no identities: whoever is on this machine.
-#[derive(Clone, Debug)]
-pub struct Local {
-    name: String,
+/// Tells who sent a request; of one that nobody sent, nobody may do anything.
+pub fn identity(extensions: &Extensions) -> Identity {
+    extensions.get().cloned().unwrap_or_else(|| Identity {
+        name: String::new(),
+        groups: Vec::new(),
+        access: Access::default(),
+        token: None,
+    })
 }
 
-impl Local {
-    /// Tells who sent a request by where it came from.
-    pub fn of(extensions: &Extensions) -> Self {
-        let peer = extensions.get().map(|ConnectInfo(peer): &ConnectInfo<Peer>| peer.caller(false).name);
-        Self { name: peer.unwrap_or_else(|| "unknown".to_owned()) }
-    }
-}
-
-impl Asker for Local {
+impl Asker for Identity {
     fn name(&self) -> &str {
         &self.name
     }
 
     fn groups(&self) -> Vec<String> {
-        Vec::new()
+        self.groups.clone()
     }
 
-    fn role_in(&self, _tenant: &str) -> Option<Role> {
-        Some(Role::Admin)
+    fn role_in(&self, tenant: &str) -> Option<Role> {
+        self.access.role_in(&tenant.parse().ok()?)
     }
 
     fn role_everywhere(&self) -> Option<Role> {
-        Some(Role::Admin)
+        self.access.role_everywhere()
     }
 
     fn sees_any(&self) -> bool {
-        true
+        self.access.role_somewhere().is_some()
     }
 }
 

@@ -7,15 +7,15 @@ use std::sync::Arc;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 
+use rezus_core::access::Identity;
 use rezus_core::base::TenantName;
 
 use super::item::Item;
 
 /// Which tenants a caller sees: of lists over all of them, the objects of these.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub enum Sight {
     /// All.
-    #[default]
     All,
     /// These.
     Some(Arc<BTreeSet<TenantName>>),
@@ -25,7 +25,13 @@ impl<S: Send + Sync> FromRequestParts<S> for Sight {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
-        Ok(parts.extensions.get().cloned().unwrap_or_default())
+        let identity = parts.extensions.get::<Identity>();
+        Ok(match identity.map(|identity| identity.access.tenants().cloned()) {
+            Some(None) => Self::All,
+            Some(Some(tenants)) => Self::Some(Arc::new(tenants)),
+            // Nobody.
+            None => Self::Some(Arc::default()),
+        })
     }
 }
 

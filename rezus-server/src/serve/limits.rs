@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody};
@@ -20,6 +21,9 @@ use super::held::Held;
 use crate::config::LimitsConfig;
 use crate::error::ApiError;
 use crate::peer::Peer;
+
+/// When a client is to come again that was one too many.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// The limits, and what is under way under them. Clones share it.
 #[derive(Clone, Debug)]
@@ -57,9 +61,9 @@ impl Limits {
         }
     }
 
-    /// Refuses a request by what is known of it before its body.
-    fn objection(&self, kind: Kind, request: &Request) -> Option<ApiError> {
-        let LimitsConfig { url, head, body, .. } = self.config.as_ref();
+    /// Refuses a request by its head.
+    fn objection(&self, request: &Request) -> Option<ApiError> {
+        let LimitsConfig { url, head, .. } = self.config.as_ref();
         let length = |length: usize| u64::try_from(length).unwrap_or(u64::MAX);
         let target = length(request.uri().path_and_query().map_or(0, |target| target.as_str().len()));
         if target > url.0 {
@@ -71,14 +75,12 @@ impl Limits {
         // Each line has a colon, a blank and an end beside name and value.
         let lines = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
         let size = target.saturating_add(length(lines.sum()));
-        if size > head.0 {
-            return Some(ApiError::head_too_large(format!(
+        (size > head.0).then(|| {
+            ApiError::head_too_large(format!(
                 "the head of the request has {size} bytes and may have {}",
                 head.0
-            )));
-        }
-        let announced = request.body().size_hint().lower();
-        (kind != Kind::State && announced > body.0).then(|| self.too_large())
+            ))
+        })
     }
 
     fn too_large(&self) -> ApiError {
@@ -94,7 +96,7 @@ impl Limits {
             Kind::Watch => (&self.watches, "watches are open", "limits.watches"),
         };
         Arc::clone(places).try_acquire_owned().map(Some).map_err(|_| {
-            ApiError::too_many_requests(format!("as many {what} as may be ({limit}): try again later"))
+            ApiError::too_many(format!("as many {what} as may be ({limit}): try again later"), AGAIN)
         })
     }
 }
@@ -136,7 +138,7 @@ pub fn bounded(routes: Router, limits: Limits) -> Router {
 
 async fn bound(State(limits): State<Limits>, request: Request, next: Next) -> Response {
     let kind = Kind::of(&request);
-    if let Some(objection) = limits.objection(kind, &request) {
+    if let Some(objection) = limits.objection(&request) {
         return objection.into_response();
     }
     let is_admin = matches!(request.extensions().get(), Some(ConnectInfo(Peer::Socket)));
@@ -179,11 +181,19 @@ async fn bound(State(limits): State<Limits>, request: Request, next: Next) -> Re
 #[error("the body is too long")]
 struct TooLong;
 
-/// A body that is cut off where it is too long.
+/// A body that is cut off where it is too long; at once, if it says so itself. What nobody reads may have any length: the
+/// answer then says why nobody does.
 struct Bounded {
     body: Body,
     left: u64,
     is_over: Arc<AtomicBool>,
+}
+
+impl Bounded {
+    fn cut(&self) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        self.is_over.store(true, Ordering::Relaxed);
+        Poll::Ready(Some(Err(axum::Error::new(TooLong))))
+    }
 }
 
 impl HttpBody for Bounded {
@@ -194,14 +204,16 @@ impl HttpBody for Bounded {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if self.body.size_hint().lower() > self.left {
+            return self.cut();
+        }
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
         let Some(Ok(data)) = frame.as_ref().map(|frame| frame.as_ref().map(Frame::data_ref)) else {
             return Poll::Ready(frame);
         };
         let length = u64::try_from(data.map_or(0, Bytes::len)).unwrap_or(u64::MAX);
         let Some(left) = self.left.checked_sub(length) else {
-            self.is_over.store(true, Ordering::Relaxed);
-            return Poll::Ready(Some(Err(axum::Error::new(TooLong))));
+            return self.cut();
         };
         self.left = left;
         Poll::Ready(frame)

@@ -26,6 +26,9 @@ const CERTIFICATE_LASTS: Duration = Duration::from_hours(24 * 90);
 /// How long before its end a server's certificate is replaced.
 const RENEWED_BEFORE: Duration = Duration::from_hours(24 * 30);
 
+/// How long before its end a start warns of an authority's.
+const WARNED_BEFORE: Duration = Duration::from_hours(24 * 365);
+
 /// A certificate authority of one server: it signs that server's certificate and no other authority.
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
@@ -50,7 +53,15 @@ impl Authority {
             (false, _) => make(&certificate, &key, now)?,
             (true, false) => return Err(TlsError::NoAuthorityKey { certificate, key }),
         }
-        Self::open(directory, &certificate, &key)
+        let authority = Self::open(directory, &certificate, &key)?;
+        if authority.facts.ends.minus(WARNED_BEFORE) <= now {
+            tracing::warn!(
+                ends = %authority.facts.ends,
+                path = %directory.display(),
+                "the TLS authority nears its end: move its directory away to make another, and tell clients to trust that"
+            );
+        }
+        Ok(authority)
     }
 
     fn open(directory: &Path, path: &Path, key_path: &Path) -> Result<Self, TlsError> {

@@ -20,6 +20,13 @@ pub enum Name {
 #[error("{0:?} is no name for a certificate: write a host name or an IP address, without port and brackets")]
 pub struct NameError(String);
 
+impl Name {
+    /// Whether it stands for many names.
+    pub fn is_pattern(&self) -> bool {
+        matches!(self, Self::Dns(name) if name.starts_with("*."))
+    }
+}
+
 impl FromStr for Name {
     type Err = NameError;
 

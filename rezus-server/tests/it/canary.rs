@@ -187,6 +187,43 @@ fn cases(method: &str, route: &str) -> Option<Vec<(String, String)>> {
         ("GET", route) if kube::openapi::PATHS.contains(&route) => plain(),
         ("GET", "/healthz" | "/livez" | "/readyz" | "/version" | "/metrics") => plain(),
         ("GET", "/rezus/v1/server" | "/rezus/v1/locks" | "/rezus/v1/tenants") => plain(),
+        ("GET", "/rezus/v1/tokens" | "/rezus/v1/users" | "/rezus/v1/grants" | "/rezus/v1/audit") => plain(),
+        ("POST", "/rezus/v1/tokens") => each(
+            target,
+            vec![
+                json!({ "tenant": TENANT }).to_string(),
+                json!({ "user": "nobody", "note": "x" }).to_string(),
+                json!({ "user": SECRETS[0], "tenant": SECRETS[0] }).to_string(),
+                json!({ "user": SECRETS[1], "token": SECRETS[0] }).to_string(),
+                SECRETS.concat(),
+            ],
+        ),
+        ("DELETE", "/rezus/v1/tokens/{id}") => Some(vec![
+            (target.replace("{id}", "nothing"), String::new()),
+            (target.replace("{id}", "no%20token"), String::new()),
+        ]),
+        ("POST", "/rezus/v1/users") => each(
+            target,
+            vec![
+                json!({ "name": "ana", "grants": [{ "role": "view" }] }).to_string(),
+                json!({ "name": "bob", "grants": [{ "role": SECRETS[0] }] }).to_string(),
+                json!({ "name": "bob", "password": SECRETS[0] }).to_string(),
+            ],
+        ),
+        ("GET" | "DELETE", "/rezus/v1/users/{name}") => {
+            Some(vec![(target.replace("{name}", "ana"), String::new())])
+        }
+        ("PATCH", "/rezus/v1/users/{name}") => each(
+            target.replace("{name}", "ana"),
+            vec![json!({ "groups": ["ops"] }).to_string(), json!({ "groups": SECRETS[0] }).to_string()],
+        ),
+        ("PUT", "/rezus/v1/grants") => each(
+            target,
+            vec![
+                json!({ "group": "ops", "grants": [{ "role": "view" }] }).to_string(),
+                json!({ "group": "ops", "grants": SECRETS }).to_string(),
+            ],
+        ),
         ("GET", "/rezus/v1/tenants/{tenant}" | "/rezus/v1/tenants/{tenant}/locks") => plain(),
         ("GET", "/rezus/v1/tenants/{tenant}/refusals" | "/rezus/v1/tenants/{tenant}/versions") => plain(),
         ("GET", "/rezus/v1/tenants/{tenant}/versions/{version}") => plain(),

@@ -1,7 +1,7 @@
 //! The router without a listener: every caller, every time, every fault.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use axum::Router;
 use axum::body::Body;
@@ -10,12 +10,13 @@ use axum::http::Request;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use rezus_adapters::sqlite::SqliteStore;
+use rezus_core::access::{Access, AccountStore, Identity};
 use rezus_core::declared::mapping::Mappings;
 use rezus_server::compose::{self, Plane, Stores};
-use rezus_server::config::{Config, LimitsConfig, StateConfig};
+use rezus_server::config::{AuthConfig, Config, LimitsConfig, StateConfig};
 use rezus_server::peer::Peer;
 use rezus_testkit::clock::ManualClock;
-use rezus_testkit::fake::FakeStateStore;
+use rezus_testkit::fake::{FakeAccountStore, FakeStateStore};
 use serde_json::Value;
 use tempfile::TempDir;
 use tower::ServiceExt as _;
@@ -28,9 +29,30 @@ pub(crate) fn local() -> Peer {
     Peer::Address(SocketAddr::from(([127, 0, 0, 1], 40_000)))
 }
 
-/// A process elsewhere: it may do neither.
+/// A process elsewhere, with a token for the state of the tenant `web`: it may do neither.
 pub(crate) fn elsewhere() -> Peer {
     Peer::Address(SocketAddr::from(([192, 0, 2, 7], 40_000)))
+}
+
+/// Who that is.
+fn guest() -> Identity {
+    Identity {
+        name: "backend:web:guest".to_owned(),
+        groups: Vec::new(),
+        access: Access::backend("web".parse().unwrap()),
+        token: None,
+    }
+}
+
+/// The mappings that come with rezus, compiled once.
+fn mappings() -> Mappings {
+    static MAPPINGS: OnceLock<Mappings> = OnceLock::new();
+    MAPPINGS.get_or_init(Mappings::built_in).clone()
+}
+
+/// Settings by which nobody has to prove who they are.
+fn open() -> Config {
+    Config { auth: AuthConfig { enabled: false }, ..Config::default() }
 }
 
 /// A plane over a store of its own, with a clock that stands still until it is moved.
@@ -62,9 +84,10 @@ impl InProcess {
             states: Arc::new(store.clone()),
             index: Arc::new(store.clone()),
             history: Arc::new(store.clone()),
-            mark: Arc::new(store),
+            mark: Arc::new(store.clone()),
+            accounts: Arc::new(store),
         };
-        Self::configured(&Config { state, limits, ..Config::default() }, stores, Some(directory))
+        Self::over(&Config { state, limits, ..open() }, stores, Some(directory))
     }
 
     /// A plane over a store that fails when it is told to.
@@ -74,17 +97,27 @@ impl InProcess {
             index: Arc::new(store.handle()),
             history: Arc::new(store.handle()),
             mark: Arc::new(store.handle()),
+            accounts: Arc::new(FakeAccountStore::new()),
         };
-        Self::over(StateConfig::default(), stores, None)
+        Self::over(&open(), stores, None)
     }
 
-    fn over(limits: StateConfig, stores: Stores, directory: Option<TempDir>) -> Self {
-        Self::configured(&Config { state: limits, ..Config::default() }, stores, directory)
+    /// A plane over stores in memory, where callers must prove who they are.
+    pub(crate) fn closed(accounts: Arc<dyn AccountStore>) -> Self {
+        let store = FakeStateStore::new();
+        let stores = Stores {
+            states: Arc::new(store.handle()),
+            index: Arc::new(store.handle()),
+            history: Arc::new(store.handle()),
+            mark: Arc::new(store.handle()),
+            accounts,
+        };
+        Self::over(&Config::default(), stores, None)
     }
 
-    fn configured(config: &Config, stores: Stores, directory: Option<TempDir>) -> Self {
+    fn over(config: &Config, stores: Stores, directory: Option<TempDir>) -> Self {
         let clock = ManualClock::default();
-        let plane = compose::plane(config, stores, Arc::new(clock.clone()), Mappings::built_in());
+        let plane = compose::plane(config, stores, Arc::new(clock.clone()), mappings());
         Self { router: compose::router(&plane), clock, plane, directory }
     }
 
@@ -114,9 +147,12 @@ impl InProcess {
         headers: &[(&str, &str)],
         body: Body,
     ) -> Answer {
-        let mut request = Request::builder().method(method).uri(target).extension(ConnectInfo(peer));
+        let mut request = Request::builder().method(method).uri(target).extension(ConnectInfo(peer.clone()));
         for (name, value) in headers {
             request = request.header(*name, *value);
+        }
+        if peer == elsewhere() && !self.plane.auth.is_enabled() {
+            request = request.extension(guest());
         }
         let request = request.body(body).unwrap();
         let answer = self.router.clone().oneshot(request).await.unwrap();
@@ -139,7 +175,7 @@ impl InProcess {
         let directory = self.directory.take();
         drop(self);
         let store = SqliteStore::open(&directory.as_ref().unwrap().path().join("rezus.db")).unwrap();
-        Self::over(StateConfig::default(), Stores::of(store), directory)
+        Self::over(&open(), Stores::of(store), directory)
     }
 
     /// Sends a request as clients on this machine do.

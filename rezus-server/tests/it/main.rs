@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
+mod access;
 mod answer;
 mod canary;
 mod cases;

@@ -31,6 +31,8 @@ pub(crate) struct Settings {
     pub(crate) file_blocks: Option<u64>,
     /// Whether it has a TLS listener.
     pub(crate) tls: bool,
+    /// Whether callers must prove who they are.
+    pub(crate) auth: bool,
 }
 
 /// A server process over a data directory.
@@ -228,6 +230,9 @@ async fn launch(
         Some(address) => command.args(["--tls", address]),
         None => command.arg("--no-tls"),
     };
+    if !settings.auth {
+        command.arg("--no-auth");
+    }
     command.env_clear().envs(settings.variables.iter().map(|(name, value)| (*name, value.as_str())));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let mut child = command.spawn().unwrap();

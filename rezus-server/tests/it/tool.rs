@@ -109,6 +109,7 @@ output "value" {
 pub(crate) struct Workspace {
     tool: Tool,
     directory: PathBuf,
+    variables: Vec<(&'static str, String)>,
 }
 
 /// How a command ended.
@@ -150,15 +151,26 @@ impl Ran {
 impl Workspace {
     /// Makes a directory below the server's own with a configuration, and runs `init` in it.
     pub(crate) async fn new(tool: &Tool, server: &Server, name: &str, backend: &str) -> Self {
+        let workspace = Self::bare(tool, server, name, backend);
+        workspace.run(&["init", "-input=false"]).await.done();
+        workspace
+    }
+
+    /// Makes a directory below the server's own with a configuration.
+    pub(crate) fn bare(tool: &Tool, server: &Server, name: &str, backend: &str) -> Self {
         let directory = server.scratch().join(format!("{}-{name}", tool.name));
         std::fs::create_dir(&directory).unwrap();
-        let workspace = Self { tool: tool.clone(), directory };
+        let workspace = Self { tool: tool.clone(), directory, variables: Vec::new() };
         workspace.write("main.tf", &format!("{backend}{RESOURCES}"));
         let mut pipes = std::process::Command::new("mkfifo");
         pipes.args(["started", "go"]).current_dir(&workspace.directory);
         assert!(pipes.status().unwrap().success());
-        workspace.run(&["init", "-input=false"]).await.done();
         workspace
+    }
+
+    /// Sets a variable of the environment of all commands from now on.
+    pub(crate) fn set(&mut self, name: &'static str, value: &str) {
+        self.variables.push((name, value.to_owned()));
     }
 
     pub(crate) fn path(&self, file: &str) -> PathBuf {
@@ -178,6 +190,7 @@ impl Workspace {
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", &self.directory);
         command.env("CHECKPOINT_DISABLE", "1").env("TF_IN_AUTOMATION", "1").env("TF_CLI_ARGS", "-no-color");
+        command.envs(self.variables.iter().map(|(name, value)| (*name, value.as_str())));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }

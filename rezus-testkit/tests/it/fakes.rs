@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use rezus_core::access::AccountStore;
 use rezus_core::declared::numbering::VersionMark;
 use rezus_core::declared::store::{CommitError, HistoryStore, IndexStore, StateStore, StoreError};
+use rezus_testkit::contract::account_store::AccountStoreFixture;
 use rezus_testkit::contract::history_store::HistoryStoreFixture;
 use rezus_testkit::contract::index_commit::IndexCommitFixture;
 use rezus_testkit::contract::index_store::IndexStoreFixture;
 use rezus_testkit::contract::state_store::StateStoreFixture;
 use rezus_testkit::contract::version_mark::VersionMarkFixture;
-use rezus_testkit::fake::{FakeStateStore, Fault};
+use rezus_testkit::fake::{FakeAccountStore, FakeStateStore, Fault};
 use rezus_testkit::sample::{
     self, append_to, commit_version, decide, indexed_body, new_version, tenant, version,
 };
@@ -52,6 +54,16 @@ impl VersionMarkFixture for Fake {
     }
 }
 
+struct Accounts(FakeAccountStore);
+
+#[async_trait]
+impl AccountStoreFixture for Accounts {
+    async fn open(&self) -> Arc<dyn AccountStore> {
+        Arc::new(self.0.clone())
+    }
+}
+
+rezus_testkit::account_store_contract!(Accounts(FakeAccountStore::new()));
 rezus_testkit::history_store_contract!(Fake(FakeStateStore::new()));
 rezus_testkit::state_store_contract!(Fake(FakeStateStore::new()));
 rezus_testkit::version_mark_contract!(Fake(FakeStateStore::new()));

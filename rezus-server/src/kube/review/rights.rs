@@ -1,21 +1,11 @@
 //! Who may do what, and why not: the one table that access reviews and rules reviews answer from.
 
+use rezus_core::access::Role;
 use rezus_core::base::TenantName;
 use serde_json::{Value, json};
 
 use super::{Action, PathAction, ResourceAction};
 use crate::kube::kinds::KINDS;
-
-/// What somebody may do with a tenant; more from one to the next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Role {
-    /// See what is declared and observed of it.
-    View,
-    /// Also use its cluster: have its `kubeconfig` and `talosconfig`.
-    Edit,
-    /// Everything.
-    Admin,
-}
 
 /// Who asks.
 pub trait Asker {

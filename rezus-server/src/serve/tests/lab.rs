@@ -12,7 +12,6 @@ use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair};
-use rezus_core::base::Clock as _;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -57,7 +56,7 @@ impl Lab {
         let directory = TempDir::new().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let now = rezus_adapters::clock::SystemClock.now();
+        let now = crate::compose::now();
         let material = Material::open(&TlsConfig::default(), directory.path(), address.ip(), now).unwrap();
         let material = Arc::new(material);
         let draining = Draining::new();

@@ -1,5 +1,5 @@
-//! What an open watch costs. Run by hand, in release: `cargo test --release -p rezus-server --lib memory -- --ignored
-//! --nocapture`.
+//! What an open watch costs. Run by hand, each in a process of its own: `cargo test --release -p rezus-server --lib
+//! a_watch_by_http2 -- --ignored --nocapture`.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
@@ -31,32 +31,38 @@ fn silence() -> Router {
 
 #[tokio::test]
 #[ignore = "measures; the client is another process"]
-async fn an_open_watch_costs_less_than_64_kib() {
-    for protocol in ["h2", "http/1.1"] {
-        let lab = Lab::with(|_| silence()).await;
-        let before = resident_kib();
-        let program = std::env::current_exe().unwrap();
-        let arguments = ["--exact", "serve::tests::memory::clients", "--ignored", "--nocapture"];
-        let mut clients = Command::new(program)
-            .args(arguments)
-            .env("LAB_ADDRESS", lab.address.to_string())
-            .env("LAB_CA", lab.ca_pem())
-            .env("LAB_PROTOCOL", protocol)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let lines = BufReader::new(clients.stdout.take().unwrap()).lines();
-        let open = tokio::task::spawn_blocking(move || {
-            lines.map(Result::unwrap).any(|line| line.contains("all are open"))
-        });
-        assert!(open.await.unwrap());
-        let each = (resident_kib() - before) / WATCHES;
-        println!("{protocol}: {each} KiB a watch");
-        assert!(each < 64);
-        drop(clients.stdin.take());
-        clients.wait().unwrap();
-    }
+async fn a_watch_by_http2() {
+    measure("h2").await;
+}
+
+#[tokio::test]
+#[ignore = "measures; the client is another process"]
+async fn a_watch_by_http1() {
+    measure("http/1.1").await;
+}
+
+async fn measure(protocol: &str) {
+    let lab = Lab::with(|_| silence()).await;
+    let before = resident_kib();
+    let program = std::env::current_exe().unwrap();
+    let mut clients = Command::new(program)
+        .args(["--exact", "serve::tests::memory::clients", "--ignored", "--nocapture"])
+        .env("LAB_ADDRESS", lab.address.to_string())
+        .env("LAB_CA", lab.ca_pem())
+        .env("LAB_PROTOCOL", protocol)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(clients.stdout.take().unwrap()).lines();
+    let open = tokio::task::spawn_blocking(move || lines.any(|line| line.unwrap().contains("all are open")));
+    assert!(open.await.unwrap());
+    let each = (resident_kib() - before) / WATCHES;
+    println!("{protocol}: {each} KiB a watch");
+    assert!(each < 64);
+    drop(clients.stdin.take());
+    clients.kill().unwrap();
+    clients.wait().unwrap();
 }
 
 #[tokio::test]

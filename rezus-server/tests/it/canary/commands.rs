@@ -33,7 +33,14 @@ fn arguments(command: &str, server: &Server) -> Option<Vec<String>> {
         "mappings check" | "mappings test" | "mappings list" => return Some(vec![file("mappings")]),
         "state pin" | "state rollback" => &[TENANT, "1"],
         "state prune" => &["--dry-run"],
-        "tenant list" | "lock list" | "index rebuild" => &[],
+        "tenant list" | "lock list" | "index rebuild" | "token list" | "user list" | "group list"
+        | "audit" => &[],
+        "token create" => &["--backend", TENANT],
+        "token revoke" => &["nothing"],
+        "user show" | "user remove" | "user groups" => &["ana"],
+        "user create" | "user grant" | "user revoke" | "group grant" | "group revoke" => {
+            &["ana", "--role", "view"]
+        }
         "tenant create" => &["another"],
         // The first is refused: the state declares something.
         "tenant delete" | "lock break" => &[TENANT],
@@ -90,6 +97,11 @@ async fn no_command_prints_a_secret() {
                 "tenant list",
                 "tenant show",
                 "lock list",
+                "token list",
+                "user list",
+                "user show",
+                "group list",
+                "audit",
                 "get",
                 "project",
             ];

@@ -105,7 +105,8 @@ async fn a_server_that_is_told_to_end_as_soon_as_it_is_ready_ends_in_order() {
 /// Work that waited for threads which such work had taken stopped a server for good.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn however_many_compute_at_once_the_server_goes_on() {
-    let server = Server::start().await;
+    let variables = vec![("REZUS_LIMITS__IN_FLIGHT", "1000".to_owned())];
+    let server = Server::start_with(Settings { variables, ..Settings::default() }).await;
     server.send("POST", "/state/web", state("l", 1)).await.expect(200, "POST");
     server.send("POST", "/state/web", state("l", 2)).await.expect(200, "POST");
     let http = reqwest::Client::builder().no_proxy().build().unwrap();

@@ -31,11 +31,14 @@ async fn a_wrong_setting_ends_with_64_and_is_named() {
         ("REZUS_STATE__MAX_BODY", "many", "many"),
         ("REZUS_STATE__MAX_SIZE", "1MiB", "max_size"),
         ("REZUS_SERVER__PLAIN", "0.0.0.0:8080", "loopback"),
+        ("REZUS_AUTH__ENABLED", "maybe", "enabled"),
         ("REZUS_LOG__LEVEL", "a=b=c", "log.level"),
         ("REZUS_LOG__FORMAT", "xml", "xml"),
     ] {
         run_with(&serve, &[(variable, value)], b"").await.failed(64, piece);
     }
+    let open = ["serve", "--data-dir", data.to_str().unwrap(), "--no-auth", "--tls", "0.0.0.0:0"];
+    run(&open).await.failed(64, "every listener must be on loopback");
     run(&["serve", "--config", "/nowhere/rezus.toml"]).await.failed(64, "/nowhere/rezus.toml");
     assert!(!data.exists(), "nothing was made");
 }

@@ -36,9 +36,9 @@ async fn a_refusal_is_read_after_a_large_body_was_sent_whatever_it_is_for() {
         ("GET", "/state/web", json, 404),
         ("DELETE", "/state/web", json, 404),
         ("POST", "/nowhere", json, 404),
-        ("POST", "/rezus/v1/tenants", json, 400),
+        ("POST", "/rezus/v1/tenants", json, 413),
         ("PUT", "/rezus/v1/tenants", json, 405),
-        ("PATCH", "/rezus/v1/tenants/No_Name", json, 400),
+        ("PATCH", "/rezus/v1/tenants/No_Name", json, 413),
     ] {
         let what = format!("{method} {target} {line}");
         let mut client = connection(&server, head(method, target, &[&length, line])).await;
@@ -77,6 +77,7 @@ async fn who_asks_before_sending_is_refused_without_being_asked_to_send() {
         ("POST", "/state/web", "content-md5: none", 400),
         ("POST", "/state/web", "x: y", 413),
         ("POST", "/nowhere", "x: y", 404),
+        ("POST", "/rezus/v1/tenants", "content-type: application/json", 413),
         ("PUT", "/rezus/v1/tenants", "x: y", 405),
     ] {
         let lines = [length.as_str(), "expect: 100-continue", line];

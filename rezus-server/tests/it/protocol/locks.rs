@@ -169,17 +169,17 @@ async fn a_post_under_a_lock_that_was_let_go_is_told_so_for_seven_days() {
 async fn a_tenant_that_vanished_with_its_unlock_does_not_hide_that_the_lock_is_gone() {
     let server = InProcess::new();
     let id = lock::id(1);
-    server.lock("new", &id, APPLY).await.expect(200, "LOCK");
-    server.send("UNLOCK", "/state/new", "").await.expect(200, "the lock is broken");
-    server.get("/rezus/v1/tenants/new").await.expect(404, "nothing was ever written to it");
-    for target in [format!("/state/new?ID={id}"), format!("/state?ID={id}")] {
+    server.lock("web", &id, APPLY).await.expect(200, "LOCK");
+    server.send("UNLOCK", "/state/web", "").await.expect(200, "the lock is broken");
+    server.get("/rezus/v1/tenants/web").await.expect(404, "nothing was ever written to it");
+    for target in [format!("/state/web?ID={id}"), format!("/state?ID={id}")] {
         for peer in [local(), elsewhere()] {
             let answer = server.send_as(peer, "POST", &target, &[], lock::state("l", 1)).await;
             shows_lock(&answer.expect(423, &target), &id, APPLY);
         }
     }
-    server.unlock("new", &id).await.expect(200, "UNLOCK again, of the tenant that is gone");
-    server.get("/rezus/v1/tenants/new").await.expect(404, "it did not come back");
+    server.unlock("web", &id).await.expect(200, "UNLOCK again, of the tenant that is gone");
+    server.get("/rezus/v1/tenants/web").await.expect(404, "it did not come back");
 }
 
 #[tokio::test]

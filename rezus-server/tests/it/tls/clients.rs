@@ -9,7 +9,7 @@ use tokio::process::Command;
 
 use super::raw::{ca, connect, with};
 use crate::lock::state;
-use crate::server::Server;
+use crate::server::{PROGRAM, Server};
 use crate::{tool, tools};
 
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -107,13 +107,13 @@ async fn clients_that_do_not_speak_hurt_nobody_else() {
     fine.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
 
-    for stream in [&mut plain, &mut silent] {
-        let mut rest = Vec::new();
-        let closed = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut rest)).await;
-        // Closing with something unread can look like a reset.
-        drop(closed.expect("it is closed"));
-        assert!(!rest.starts_with(b"HTTP/1.1 2"), "{rest:?}");
-    }
+    let mut said = String::new();
+    let closed = tokio::time::timeout(PATIENCE, plain.read_to_string(&mut said)).await;
+    closed.expect("it is closed").unwrap();
+    assert!(said.starts_with("HTTP/1.1 400 ") && said.ends_with("use https://\n"), "{said}");
+    let mut nothing = Vec::new();
+    let closed = tokio::time::timeout(PATIENCE, silent.read_to_end(&mut nothing)).await;
+    assert_eq!(closed.expect("it is closed").unwrap(), 0);
     let mut rest = Vec::new();
     let closed = tokio::time::timeout(PATIENCE, slow.read_to_end(&mut rest)).await;
     drop(closed.expect("it is closed"));
@@ -140,4 +140,29 @@ async fn the_end_lets_a_download_over_tls_finish() {
     download.read_to_string(&mut rest).await.unwrap();
     assert!(rest.ends_with(&body), "{} bytes", rest.len());
     assert!(server.ended().await.success());
+}
+
+#[tokio::test]
+async fn commands_reach_a_server_over_tls() {
+    let server = Server::start_with(with(&[])).await;
+    server.send("POST", "/state/web", state("l", 1)).await.expect(200, "a state");
+    let authority = server.data_dir().join("tls/ca.pem").display().to_string();
+    let token = server.scratch().join("token");
+    std::fs::write(&token, "none\n").unwrap();
+    let token = token.display().to_string();
+    let list = ["tenant", "list", "-o", "json", "--server", server.tls_url()];
+    let command = |more: &[&str]| {
+        let mut command = Command::new(PROGRAM);
+        command.args(list).args(more).env_clear();
+        async move { command.output().await.unwrap() }
+    };
+    let listed = command(&["--ca-file", &authority, "--token-file", &token]).await;
+    let tenants: serde_json::Value =
+        serde_json::from_slice(&listed.stdout).unwrap_or_else(|_| panic!("{}", text(&listed)));
+    assert_eq!(tenants["items"][0]["name"], "web");
+    for (more, said) in [(&[][..], "--ca-file"), (&["--ca-file", &token], &token)] {
+        let failed = command(more).await;
+        assert_eq!(failed.status.code(), Some(1), "{}", text(&failed));
+        assert!(text(&failed).contains(said), "{}", text(&failed));
+    }
 }

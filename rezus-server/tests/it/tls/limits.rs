@@ -6,12 +6,13 @@ use std::time::Duration;
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
+use http_body_util::{BodyExt as _, Full};
 use rezus_server::config::{ByteSize, LimitsConfig, Span, StateConfig};
 use rezus_server::peer::Peer;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::raw::{ca, connect, with};
+use super::raw::{ca, connect, http2, with};
 use crate::answer::Answer;
 use crate::in_process::{InProcess, local};
 use crate::lock::{self, state};
@@ -145,7 +146,10 @@ async fn the_limits_hold_over_tls() {
         (format!("GET /?{} HTTP/1.1", "x".repeat(9_000)), 414, "RequestURITooLong"),
         (format!("GET / HTTP/1.1\r\nx-long: {}", "x".repeat(66_000)), 431, "RequestHeaderFieldsTooLarge"),
         (
-            format!("POST /rezus/v1/tenants HTTP/1.1\r\ncontent-length: {}", 2 << 20),
+            format!(
+                "POST /rezus/v1/tenants HTTP/1.1\r\ncontent-type: application/json\r\ncontent-length: {}",
+                2 << 20
+            ),
             413,
             "RequestEntityTooLarge",
         ),
@@ -168,4 +172,34 @@ async fn the_limits_hold_over_tls() {
     assert!(waiting.is_err(), "there is no room yet");
     drop(first);
     third.await.unwrap();
+}
+
+#[tokio::test]
+async fn the_limits_hold_over_http2() {
+    let server = Server::start_with(with(&[])).await;
+    let mut sender = http2(&server).await;
+    for (target, header, body, code, reason) in [
+        (format!("/?{}", "x".repeat(9_000)), 1, 0, 414, Some("RequestURITooLong")),
+        ("/".to_owned(), 66_000, 0, 431, Some("RequestHeaderFieldsTooLarge")),
+        ("/rezus/v1/tenants".to_owned(), 1, 2 << 20, 413, Some("RequestEntityTooLarge")),
+        // What is far too long is not even read.
+        ("/".to_owned(), 140_000, 0, 431, None),
+        ("/livez".to_owned(), 1, 0, 200, None),
+    ] {
+        let method = if body > 0 { "POST" } else { "GET" };
+        let request = hyper::Request::builder()
+            .method(method)
+            .uri(format!("https://localhost{target}"))
+            .header("content-type", "application/json")
+            .header("x-long", "x".repeat(header))
+            .body(Full::new(Bytes::from(vec![b' '; body])))
+            .unwrap();
+        let answer = sender.send_request(request).await.unwrap();
+        assert_eq!(answer.status(), code, "{reason:?}");
+        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        if let Some(reason) = reason {
+            let status: Value = serde_json::from_slice(&body).unwrap();
+            assert_eq!(status["reason"], reason);
+        }
+    }
 }

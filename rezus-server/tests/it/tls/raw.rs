@@ -4,6 +4,10 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use rcgen::{CertificateParams, Issuer, KeyPair};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -28,11 +32,29 @@ pub(super) fn ca(server: &Server) -> String {
 
 /// Connects under a name, believing one authority.
 pub(super) async fn connect(server: &Server, ca_pem: &str, name: &str) -> io::Result<TlsStream<TcpStream>> {
+    speaking(&[], server, ca_pem, name).await
+}
+
+/// Opens a connection of HTTP/2.
+pub(super) async fn http2(server: &Server) -> http2::SendRequest<Full<Bytes>> {
+    let stream = speaking(&[b"h2"], server, &ca(server), "localhost").await.unwrap();
+    let (sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    sender
+}
+
+async fn speaking(
+    protocols: &[&[u8]],
+    server: &Server,
+    ca_pem: &str,
+    name: &str,
+) -> io::Result<TlsStream<TcpStream>> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(ca_pem.as_bytes()).unwrap()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-    let config = config.with_root_certificates(roots).with_no_client_auth();
+    let mut config = config.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
     let stream = TcpStream::connect(server.tls_url().trim_start_matches("https://")).await?;
     let name = ServerName::try_from(name.to_owned()).unwrap();
     TlsConnector::from(Arc::new(config)).connect(name, stream).await

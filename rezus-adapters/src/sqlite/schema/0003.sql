@@ -1,0 +1,2 @@
+-- Nothing changes.
+SELECT 1;

@@ -1,0 +1,97 @@
+//! All accounts, kept in memory as long as they stay as they are.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use rezus_core::access::{AccountStore, AccountStoreError, Directory};
+
+use crate::error::ApiError;
+
+/// The accounts of a store that this process alone changes.
+#[derive(Debug)]
+pub struct Book {
+    store: Arc<dyn AccountStore>,
+    held: RwLock<Held>,
+    /// One change at a time: what it decides on is what it changes.
+    changing: Arc<tokio::sync::Mutex<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    /// How often they were forgotten: what was read before is not kept after.
+    generation: u64,
+    directory: Option<Arc<Directory>>,
+}
+
+/// Forgets however a change ends.
+struct Forgetting(Arc<Book>);
+
+impl Drop for Forgetting {
+    fn drop(&mut self) {
+        self.0.forget();
+    }
+}
+
+impl Book {
+    /// Opens the book of a store.
+    pub fn new(store: Arc<dyn AccountStore>) -> Self {
+        Self { store, held: RwLock::default(), changing: Arc::default() }
+    }
+
+    /// Returns the store, for what is no account.
+    pub fn store(&self) -> &Arc<dyn AccountStore> {
+        &self.store
+    }
+
+    /// Returns the accounts: never older than the last change that was answered.
+    ///
+    /// # Errors
+    ///
+    /// [`AccountStoreError`].
+    pub async fn directory(&self) -> Result<Arc<Directory>, AccountStoreError> {
+        let generation = {
+            let held = self.held.read().unwrap_or_else(PoisonError::into_inner);
+            if let Some(directory) = &held.directory {
+                return Ok(Arc::clone(directory));
+            }
+            held.generation
+        };
+        let directory = Arc::new(Directory::new(self.store.accounts().await?));
+        let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        if held.generation == generation {
+            held.directory = Some(Arc::clone(&directory));
+        }
+        Ok(directory)
+    }
+
+    /// Makes a change, one after the other, to its end even where nobody waits for it any more.
+    ///
+    /// # Errors
+    ///
+    /// What the change says.
+    pub async fn change<T, F>(
+        self: &Arc<Self>,
+        change: impl FnOnce(Arc<dyn AccountStore>) -> F + Send + 'static,
+    ) -> Result<T, ApiError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, ApiError>> + Send,
+    {
+        let book = Arc::clone(self);
+        let work = async move {
+            let turn = Arc::clone(&book.changing).lock_owned().await;
+            let forgetting = Forgetting(Arc::clone(&book));
+            let outcome = change(Arc::clone(&book.store)).await;
+            drop(forgetting);
+            drop(turn);
+            outcome
+        };
+        tokio::spawn(work).await.map_err(ApiError::internal)?
+    }
+
+    /// Has the accounts read anew.
+    pub fn forget(&self) {
+        let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        held.generation += 1;
+        held.directory = None;
+    }
+}

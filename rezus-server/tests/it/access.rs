@@ -1,0 +1,10 @@
+//! Who is let in, to what, and what is kept of it.
+
+mod admin;
+mod audit;
+mod commands;
+mod logins;
+mod matrix;
+mod people;
+mod rows;
+mod secrecy;

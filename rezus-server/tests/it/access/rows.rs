@@ -1,0 +1,208 @@
+//! What each route answers to whom: the table that the matrix is checked against.
+
+use serde_json::json;
+
+use super::people::OWN;
+use crate::lock::{self, APPLY, state};
+
+/// Everybody who is let in.
+const SOMEBODY: &[&str] =
+    &["view-all", "view-own", "edit-all", "edit-own", "admin-all", "admin-own", "backend-own", "no-grants"];
+const VIEWERS: &[&str] = &["view-all", "view-own", "edit-all", "edit-own", "admin-all", "admin-own"];
+const VIEWERS_EVERYWHERE: &[&str] = &["view-all", "edit-all", "admin-all"];
+const EDITORS: &[&str] = &["edit-all", "edit-own", "admin-all", "admin-own"];
+const EDITORS_EVERYWHERE: &[&str] = &["edit-all", "admin-all"];
+const WRITERS: &[&str] = &["edit-all", "edit-own", "admin-all", "admin-own", "backend-own"];
+const ADMINS: &[&str] = &["admin-all", "admin-own"];
+const ADMINS_EVERYWHERE: &[&str] = &["admin-all"];
+
+/// One kind of request.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    pub(super) method: &'static str,
+    pub(super) route: &'static str,
+    /// What is sent, with `{tenant}` in it.
+    pub(super) target: String,
+    pub(super) body: String,
+    /// Who may, in the tenant that some are bound to.
+    pub(super) own: &'static [&'static str],
+    /// Who may, in another one.
+    pub(super) foreign: &'static [&'static str],
+    /// How they are answered.
+    pub(super) code: u16,
+    /// How the others are.
+    pub(super) denied: u16,
+    /// What the trail calls it.
+    pub(super) action: Option<&'static str>,
+}
+
+impl Row {
+    pub(super) fn allowed(&self, tenant: &str) -> &'static [&'static str] {
+        if tenant == OWN { self.own } else { self.foreign }
+    }
+
+    fn to(mut self, target: &str) -> Self {
+        target.clone_into(&mut self.target);
+        self
+    }
+
+    fn with(mut self, body: impl Into<String>) -> Self {
+        self.body = body.into();
+        self
+    }
+
+    fn answers(self, code: u16) -> Self {
+        Self { code, ..self }
+    }
+
+    fn denies(self, denied: u16) -> Self {
+        Self { denied, ..self }
+    }
+
+    fn named(self, action: &'static str) -> Self {
+        Self { action: Some(action), ..self }
+    }
+}
+
+fn row(
+    method: &'static str,
+    route: &'static str,
+    own: &'static [&'static str],
+    foreign: &'static [&'static str],
+) -> Row {
+    let target = route.replace("{version}", "1").replace("{id}", "victim").replace("{name}", "victim");
+    Row { method, route, target, body: String::new(), own, foreign, code: 200, denied: 403, action: None }
+}
+
+fn view(method: &'static str, route: &'static str) -> Row {
+    row(method, route, VIEWERS, VIEWERS_EVERYWHERE)
+}
+
+fn edit(method: &'static str, route: &'static str) -> Row {
+    row(method, route, EDITORS, EDITORS_EVERYWHERE)
+}
+
+fn admin(method: &'static str, route: &'static str) -> Row {
+    row(method, route, ADMINS, ADMINS_EVERYWHERE)
+}
+
+fn anywhere(method: &'static str, route: &'static str, who: &'static [&'static str]) -> Row {
+    row(method, route, who, who)
+}
+
+fn open(method: &'static str, route: &'static str) -> Row {
+    anywhere(method, route, SOMEBODY)
+}
+
+/// All rows but those of the Kubernetes API.
+pub(super) fn rows() -> Vec<Row> {
+    let tenant = "/rezus/v1/tenants/{tenant}";
+    assert!(tenant.ends_with("{tenant}"));
+    let mut rows = vec![
+        anywhere("GET", "/metrics", VIEWERS_EVERYWHERE),
+        open("GET", "/rezus/v1/server"),
+        anywhere("POST", "/rezus/v1/prune", ADMINS_EVERYWHERE)
+            .with(r#"{"dryRun":true}"#)
+            .named("version.prune"),
+        anywhere("GET", "/rezus/v1/locks", VIEWERS),
+        anywhere("GET", "/rezus/v1/tenants", VIEWERS),
+        admin("POST", "/rezus/v1/tenants").with(r#"{"name":"{tenant}"}"#).answers(409).named("tenant.create"),
+        view("GET", "/rezus/v1/tenants/{tenant}"),
+        admin("PATCH", "/rezus/v1/tenants/{tenant}")
+            .with(r#"{"requireLocks":true}"#)
+            .named("tenant.configure"),
+        admin("DELETE", "/rezus/v1/tenants/{tenant}").answers(204).named("tenant.remove"),
+        view("GET", "/rezus/v1/tenants/{tenant}/locks"),
+        edit("DELETE", "/rezus/v1/tenants/{tenant}/locks").named("lock.break"),
+        view("GET", "/rezus/v1/tenants/{tenant}/refusals"),
+        view("GET", "/rezus/v1/tenants/{tenant}/versions"),
+        view("GET", "/rezus/v1/tenants/{tenant}/versions/{version}"),
+        edit("PATCH", "/rezus/v1/tenants/{tenant}/versions/{version}")
+            .with(r#"{"pinned":true}"#)
+            .named("version.pin"),
+        edit("GET", "/rezus/v1/tenants/{tenant}/versions/{version}/body").named("version.read"),
+        edit("POST", "/rezus/v1/tenants/{tenant}/rollback")
+            .with(r#"{"version":1}"#)
+            .answers(409)
+            .named("state.rollback"),
+        view("GET", "/rezus/v1/tenants/{tenant}/diff").to("/rezus/v1/tenants/{tenant}/diff?from=1&to=1"),
+        view("GET", "/rezus/v1/tenants/{tenant}/resources"),
+        edit("POST", "/rezus/v1/tenants/{tenant}/index").with("{}").named("index.rebuild"),
+    ];
+    rows.extend(accounts());
+    rows.extend(states());
+    rows
+}
+
+fn accounts() -> Vec<Row> {
+    let grants = json!({ "group": "ops", "grants": [{ "role": "view" }] }).to_string();
+    vec![
+        open("GET", "/rezus/v1/tokens"),
+        admin("POST", "/rezus/v1/tokens").with(r#"{"tenant":"{tenant}"}"#).answers(201).named("token.create"),
+        anywhere("POST", "/rezus/v1/tokens", ADMINS_EVERYWHERE)
+            .with(r#"{"user":"victim"}"#)
+            .answers(201)
+            .named("token.create"),
+        // Who may not see it is told what they are told of any other ID.
+        anywhere("DELETE", "/rezus/v1/tokens/{id}", ADMINS_EVERYWHERE)
+            .answers(204)
+            .denies(404)
+            .named("token.revoke"),
+        anywhere("GET", "/rezus/v1/users", ADMINS_EVERYWHERE),
+        anywhere("POST", "/rezus/v1/users", ADMINS_EVERYWHERE)
+            .with(r#"{"name":"ana"}"#)
+            .answers(201)
+            .named("user.create"),
+        anywhere("GET", "/rezus/v1/users/{name}", ADMINS_EVERYWHERE),
+        anywhere("PATCH", "/rezus/v1/users/{name}", ADMINS_EVERYWHERE)
+            .with(r#"{"groups":["ops"]}"#)
+            .named("user.change"),
+        anywhere("DELETE", "/rezus/v1/users/{name}", ADMINS_EVERYWHERE).answers(204).named("user.remove"),
+        anywhere("GET", "/rezus/v1/grants", ADMINS_EVERYWHERE),
+        anywhere("PUT", "/rezus/v1/grants", ADMINS_EVERYWHERE).with(grants).named("group.grant"),
+        admin("GET", "/rezus/v1/audit").to("/rezus/v1/audit?tenant={tenant}"),
+        anywhere("GET", "/rezus/v1/audit", ADMINS_EVERYWHERE),
+    ]
+}
+
+fn states() -> Vec<Row> {
+    let work = |method, route| row(method, route, WRITERS, EDITORS_EVERYWHERE);
+    let info = lock::info(&lock::id(1), APPLY);
+    let mut rows = Vec::new();
+    for (route, target) in [("/state/{tenant}", "/state/{tenant}"), ("/state", "/state?ID={tenant}")] {
+        rows.extend([
+            work("GET", route).named("state.read").to(target),
+            work("POST", route).with(state("l", 2)).named("state.write").to(target),
+            work("PUT", route).with(state("l", 2)).named("state.write").to(target),
+            admin("DELETE", route).named("state.delete").to(target),
+            work("LOCK", route).with(info.clone()).named("lock").to(target),
+            // There is none to be released.
+            work("UNLOCK", route).with(info.clone()).answers(409).named("unlock").to(target),
+        ]);
+    }
+    let route = "/state/{tenant}/lock";
+    rows.extend([
+        work("LOCK", route).with(info.clone()).named("lock"),
+        work("POST", route).with(info.clone()).named("lock"),
+        work("PUT", route).with(info.clone()).named("lock"),
+        work("UNLOCK", route).with(info).answers(409).named("unlock"),
+        work("DELETE", route).named("lock.break"),
+    ]);
+    rows
+}
+
+/// The rows of a path of the Kubernetes API: reads, and writes that nobody may.
+pub(super) fn kube_rows(route: &'static str) -> Vec<Row> {
+    if !["/apis/rezuscloud.io/v1alpha1/", "/api/v1/"].iter().any(|base| route.starts_with(base)) {
+        return Vec::new();
+    }
+    // What is asked for by a name that nothing has is not there.
+    let code = if route.contains("{name}") { 404 } else { 200 };
+    let foreign = if route.contains("{tenant}") { VIEWERS_EVERYWHERE } else { VIEWERS };
+    let own = VIEWERS;
+    let mut rows = vec![row("GET", route, own, foreign).answers(code)];
+    for method in ["POST", "PUT", "PATCH", "DELETE"] {
+        rows.push(row(method, route, own, foreign).answers(405));
+    }
+    rows
+}
