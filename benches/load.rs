@@ -206,11 +206,9 @@ async fn many_machines(binary: &Path) -> Outcome<Vec<Row>> {
     let machines = size(MACHINES, SMALL);
     let state = rezus_benches::machines_state(machines)?;
     let megabytes = state.len() / 1_000_000;
-    Server::start(binary, directory.path())
-        .await?
-        .client()?
-        .push("large", &lock_id("large", 0), state)
-        .await?;
+    let server = Server::start(binary, directory.path()).await?;
+    server.client()?.push("large", &lock_id("large", 0), state).await?;
+    server.end().await?;
 
     // Started anew: what writing took is not what keeping takes.
     let server = Server::start(binary, directory.path()).await?;

@@ -13,6 +13,7 @@ use rezus_benches::{Contest, Outcome, Promise, Row};
 use rezus_core::base::TenantName;
 use rezus_core::declared::backend::{Caller, Ingested, StateBackend, ingest};
 use rezus_core::declared::compute::Inline;
+use rezus_core::declared::mapping::{Mappings, MappingsInForce};
 use rezus_testkit::strategy::large_state;
 use rusqlite::Connection;
 use tokio::runtime::Runtime;
@@ -52,10 +53,11 @@ fn main() -> Outcome<()> {
         let directory = rezus_benches::scratch(env!("CARGO_TARGET_TMPDIR"))?;
         let mut backend = Backend::open(&directory.path().join("rezus.db"))?;
         let mut blobs = Blobs::open(&directory.path().join("rival.db"))?;
+        let mappings = Mappings::built_in();
         let mut contest = Contest::default();
         let ours = contest.add(|| backend.post(state));
         let rival = contest.add(|| blobs.post(state));
-        let ingest = contest.add(|| rezus_benches::timed(|| Ok(ingest(state.body(1)?, None)?)));
+        let ingest = contest.add(|| rezus_benches::timed(|| Ok(ingest(state.body(1)?, None, &mappings)?)));
         contest.run(rezus_benches::size(ROUNDS, 1))?;
         let work = format!("POST {}", state.size());
         let (time, its) = (contest.median(ours), contest.median(rival));
@@ -113,6 +115,7 @@ impl State {
 struct Backend {
     runtime: Runtime,
     rules: StateBackend,
+    mappings: Mappings,
     tenant: TenantName,
     caller: Caller,
     serial: u64,
@@ -120,10 +123,16 @@ struct Backend {
 
 impl Backend {
     fn open(file: &Path) -> Outcome<Self> {
-        let store = SqliteStore::open(file)?;
+        let (store, mappings) = (SqliteStore::open(file)?, Mappings::built_in());
         Ok(Self {
             runtime: Runtime::new()?,
-            rules: StateBackend::new(Arc::new(store), Arc::new(SystemClock), Arc::new(Inline)),
+            rules: StateBackend::new(
+                Arc::new(store),
+                Arc::new(SystemClock),
+                Arc::new(Inline),
+                MappingsInForce::new(mappings.clone()),
+            ),
+            mappings,
             tenant: TenantName::parse("large")?,
             caller: Caller { name: "bench".to_owned(), may_break_locks: false, may_create_tenants: true },
             serial: 10,
@@ -134,7 +143,7 @@ impl Backend {
         self.serial += 1;
         let body = state.body(self.serial)?;
         rezus_benches::timed(|| {
-            let state: Ingested = ingest(body, None)?;
+            let state: Ingested = ingest(body, None, &self.mappings)?;
             Ok(self.runtime.block_on(self.rules.post(&self.tenant, None, &state, &self.caller))?)
         })
     }
@@ -172,10 +181,10 @@ impl Blobs {
 fn work_as_child(job: &str, file: &Path) -> Outcome<()> {
     let body = Bytes::from(std::fs::read(file)?);
     match job {
-        "ingest" => drop(std::hint::black_box(ingest(body, None)?)),
+        "ingest" => drop(std::hint::black_box(ingest(body, None, &Mappings::built_in())?)),
         "post" => {
             let backend = Backend::open(&file.with_extension("db"))?;
-            let state = ingest(body, None)?;
+            let state = ingest(body, None, &backend.mappings)?;
             backend.runtime.block_on(backend.rules.post(&backend.tenant, None, &state, &backend.caller))?;
         }
         _ => return Err(format!("{job} is no job").into()),

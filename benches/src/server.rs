@@ -70,6 +70,15 @@ impl Server {
     pub fn vm_kib(&self, figure: &str) -> Outcome<u64> {
         process::vm_kib(self.child.id().ok_or("the server has ended")?, figure)
     }
+
+    /// Kills the server, and returns once it has let go of its data directory.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be killed.
+    pub async fn end(mut self) -> Outcome<()> {
+        Ok(self.child.kill().await?)
+    }
 }
 
 /// A client of one server.

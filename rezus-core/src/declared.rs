@@ -4,6 +4,7 @@
 mod address;
 pub mod backend;
 pub mod compute;
+mod cores;
 pub mod credentials;
 pub mod diff;
 pub mod document;

@@ -9,7 +9,7 @@ use rezus_core::access::AccountStore;
 use rezus_core::base::{Clock, Timestamp};
 use rezus_core::declared::backend::StateBackend;
 use rezus_core::declared::compute::Compute;
-use rezus_core::declared::mapping::Mappings;
+use rezus_core::declared::mapping::{Mappings, MappingsInForce};
 use rezus_core::declared::numbering::VersionMark;
 use rezus_core::declared::projector::Projector;
 use rezus_core::declared::reader::StateReader;
@@ -23,7 +23,7 @@ use crate::mapping_files::MappingsError;
 use crate::serve::{Draining, Limits, limited};
 use crate::state_backend::Intake;
 use crate::sweep::Sweep;
-use crate::telemetry::Metrics;
+use crate::telemetry::{Log, Metrics};
 use crate::{api, kube, peer, state_backend, telemetry};
 
 /// What routes work with.
@@ -137,9 +137,11 @@ pub fn plane(config: &Config, stores: Stores, clock: Arc<dyn Clock>, mappings: M
     let Stores { states, index, history, mark, accounts } = stores;
     let intake = Arc::new(Intake::new(&config.state));
     let compute: Arc<dyn Compute> = Arc::<Intake>::clone(&intake);
-    let reader = StateReader::new(Arc::clone(&states), index, Arc::clone(&compute));
+    let mappings = MappingsInForce::new(mappings);
+    let reader = StateReader::new(Arc::clone(&states), index, Arc::clone(&compute), mappings.clone());
     let projector =
-        Projector::new(Arc::clone(&states), reader.clone(), history, Arc::clone(&compute), mappings);
+        Projector::new(Arc::clone(&states), reader.clone(), history, Arc::clone(&compute), mappings.clone())
+            .with_notices(Arc::new(Log));
     Plane {
         auth: Auth::new(&config.auth, &config.audit, accounts, Arc::clone(&clock)),
         catalogue: Catalogue::new(
@@ -151,7 +153,7 @@ pub fn plane(config: &Config, stores: Stores, clock: Arc<dyn Clock>, mappings: M
         ),
         projector,
         sweep: Sweep::new(Arc::clone(&states), Arc::clone(&clock), config.retention.policy()),
-        backend: StateBackend::new(states, Arc::clone(&clock), Arc::clone(&compute)),
+        backend: StateBackend::new(states, Arc::clone(&clock), Arc::clone(&compute), mappings),
         reader,
         clock,
         metrics: Arc::new(Metrics::new()),

@@ -20,9 +20,9 @@ pub struct ApiError {
     /// How to prove who one is.
     challenge: Option<&'static str>,
     /// The body instead of a `Status`, where a client of the HTTP backend wants to read the holder's lock.
-    lock_info: Option<String>,
+    lock_info: Option<Box<str>>,
     /// What of a `Status` only its kind of error has: names, causes.
-    details: Option<serde_json::Value>,
+    details: Option<Box<serde_json::Value>>,
     cause: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -149,7 +149,7 @@ impl ApiError {
     /// Adds what only its kind of error has: the `details` of a `Status`.
     #[must_use]
     pub fn with_details(self, details: serde_json::Value) -> Self {
-        Self { details: Some(details), ..self }
+        Self { details: Some(Box::new(details)), ..self }
     }
 
     /// Returns what the client is told.
@@ -171,7 +171,7 @@ impl ApiError {
             outcome: "Failure",
             message: &self.message,
             reason: self.reason,
-            details: self.details.as_ref(),
+            details: self.details.as_deref(),
             code: self.code.as_u16(),
         }
     }
@@ -193,7 +193,7 @@ impl From<Refusal> for ApiError {
             StatusCode::LOCKED => "Locked",
             _ => "Conflict",
         };
-        let lock_info = refusal.lock_info().map(rezus_core::declared::LockInfo::to_json);
+        let lock_info = refusal.lock_info().map(|info| info.to_json().into());
         Self { lock_info, ..Self::new(code, reason, refusal.to_string()) }
     }
 }
@@ -254,7 +254,7 @@ impl IntoResponse for ApiError {
         }
         let (retry_after, challenge) = (self.retry_after, self.challenge);
         let mut response = if let Some(lock) = self.lock_info {
-            (self.code, [(header::CONTENT_TYPE, "application/json")], lock).into_response()
+            (self.code, [(header::CONTENT_TYPE, "application/json")], String::from(lock)).into_response()
         } else {
             (self.code, Json(self.status())).into_response()
         };

@@ -12,6 +12,7 @@ pub mod data_dir;
 pub mod error;
 pub mod kube;
 pub mod mapping_files;
+pub mod memory;
 pub mod peer;
 pub mod serve;
 pub mod state_backend;

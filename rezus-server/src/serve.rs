@@ -286,6 +286,7 @@ impl Serving {
         let for_admins = Terms { connections: SOCKET_CONNECTIONS, ..terms };
         self.listeners.spawn(connections::serve(socket, router, for_admins, doors::socket));
         self.listeners.spawn(until(plane.draining.clone(), plane.catalogue.clone().run()));
+        self.listeners.spawn(until(plane.draining.clone(), crate::memory::give_back()));
         let upkeep = plane.auth.clone().upkeep(config.retention.sweep.0);
         self.listeners.spawn(until(plane.draining.clone(), upkeep));
         let sweep = plane.sweep.clone().run(config.retention.sweep.0);

@@ -350,7 +350,7 @@ async fn post(
     lock_id: Option<&LockId>,
     received: body::Received,
 ) -> Result<(), Failure> {
-    let admitted = match plane.intake.ingest(received).await? {
+    let admitted = match plane.intake.ingest(received, plane.projector.mappings()).await? {
         Ok(admitted) => admitted,
         Err(refusal) => return Ok(plane.backend.refuse(tenant, "POST", caller, refusal).await?),
     };

@@ -18,12 +18,14 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
-use rezus_core::declared::store::{Content, TenantRecord};
+use rezus_core::base::TenantName;
+use rezus_core::declared::projector::Notices;
+use rezus_core::declared::store::{Content, StoreError, TenantRecord};
 use tracing_subscriber::EnvFilter;
 
 use crate::compose::Plane;
 use crate::config::{LogConfig, LogFormat};
-use crate::error::ApiError;
+use crate::error::{ApiError, Chain};
 
 /// The paths, for whoever must know all of them.
 pub const PATHS: [&str; 5] = ["/healthz", "/livez", "/readyz", "/version", "/metrics"];
@@ -34,6 +36,20 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 const PREFIX: &str = "rezus";
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Logs what goes wrong where the answer is none the worse for it.
+#[derive(Clone, Copy, Debug)]
+pub struct Log;
+
+impl Notices for Log {
+    fn history_not_kept(&self, tenant: &TenantName, error: &StoreError) {
+        tracing::warn!(
+            tenant.name = %tenant,
+            cause = %Chain(error),
+            "who this tenant's objects are over time cannot be kept: after a restart they may count as having come later"
+        );
+    }
+}
 
 /// Returns the routes.
 pub fn routes(plane: Plane) -> Router {

@@ -15,6 +15,9 @@ use rezus_core::declared::{Fingerprint, Lineage, LockId, LockInfo, ResourceAddre
 /// A point in time that is after the epoch and before any test: 2026-11-30T19:10:37Z.
 pub const NOON: Timestamp = Timestamp::from_millis(1_796_065_837_000);
 
+/// By which rules the rows of a [`new_version`] were masked.
+pub const SECRET_RULES: [u8; 32] = [7; 32];
+
 /// Returns the time `millis` after [`NOON`]; before it, if negative.
 pub fn noon_plus(millis: i64) -> Timestamp {
     Timestamp::from_millis(NOON.as_millis() + millis)
@@ -163,7 +166,7 @@ pub fn new_version(number: VersionNumber, body: Bytes, rows: Vec<IndexRow>) -> N
         pinned: false,
         rollback_of: None,
     };
-    NewVersion { meta, body, rows: rows.into() }
+    NewVersion { meta, body, rows: rows.into(), secret_rules: SECRET_RULES }
 }
 
 /// Returns a version whose bytes are an envelope.

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rezus_core::base::{TenantName, Timestamp};
-use rezus_core::declared::projection::{History, ResourceKind};
-use rezus_core::declared::projector::Lifetime;
+use rezus_core::declared::projection::{History, Lifetime, ResourceKind};
 use rezus_core::declared::store::{HistoryEntry, HistoryHead, HistoryStore, StoreError};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
@@ -27,13 +26,17 @@ impl HistoryStore for SqliteStore {
     async fn put_history(
         &self,
         tenant: &TenantName,
+        before: Option<HistoryHead>,
         head: HistoryHead,
         entries: Vec<HistoryEntry>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         let tenant = tenant.clone();
         let job = move |connection: &Connection| {
+            if stored_head(connection, &tenant)?.map(|(_, stored)| stored) != before {
+                return Ok(Verdict::Keep(false));
+            }
             replace(connection, &tenant, head, &entries)?;
-            Ok(Verdict::Keep(()))
+            Ok(Verdict::Keep(true))
         };
         Ok(self.writer.run(job).await?)
     }
@@ -44,7 +47,19 @@ fn read(
     tenant: &TenantName,
 ) -> Result<Option<(HistoryHead, Vec<HistoryEntry>)>, JobError> {
     let transaction = connection.unchecked_transaction()?;
-    let head = transaction
+    let Some((id, head)) = stored_head(&transaction, tenant)? else {
+        return Ok(None);
+    };
+    let mut select = transaction.prepare_cached("SELECT * FROM object_history WHERE head_id = ?1")?;
+    let entries = select.query_map([id], |row| Ok(entry(row)))?;
+    let mut entries: Vec<HistoryEntry> = entries.map(|entry| entry?).collect::<Result<_, JobError>>()?;
+    entries.sort_by(|a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
+    Ok(Some((head, entries)))
+}
+
+/// Reads what a tenant's table was carried on to, and the id its entries go by.
+fn stored_head(connection: &Connection, tenant: &TenantName) -> Result<Option<(i64, HistoryHead)>, JobError> {
+    let head = connection
         .prepare_cached("SELECT id, version, sha256 FROM history_heads WHERE tenant = ?1")?
         .query_row([tenant.as_str()], |row| {
             Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, [u8; 32]>(2)?))
@@ -53,11 +68,7 @@ fn read(
     let Some((id, version, sha256)) = head else {
         return Ok(None);
     };
-    let mut select = transaction.prepare_cached("SELECT * FROM object_history WHERE head_id = ?1")?;
-    let entries = select.query_map([id], |row| Ok(entry(row)))?;
-    let mut entries: Vec<HistoryEntry> = entries.map(|entry| entry?).collect::<Result<_, JobError>>()?;
-    entries.sort_by(|a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
-    Ok(Some((HistoryHead { version: version_number(version)?, sha256 }, entries)))
+    Ok(Some((id, HistoryHead { version: version_number(version)?, sha256 })))
 }
 
 fn entry(row: &Row<'_>) -> Result<HistoryEntry, JobError> {

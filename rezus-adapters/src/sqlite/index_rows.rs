@@ -19,10 +19,18 @@ pub(super) fn replace(
     remove(connection, tenant)?;
     let head_id: i64 = connection
         .prepare_cached(
-            "INSERT INTO index_heads (tenant, version, sha256, format, row_count) VALUES (?1, ?2, ?3, ?4, ?5) RETURNING id",
+            "INSERT INTO index_heads (tenant, version, sha256, format, row_count, secret_rules)
+                VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING id",
         )?
         .query_row(
-            (tenant.as_str(), records::number(head.version), head.sha256, head.format, head.rows),
+            params![
+                tenant.as_str(),
+                records::number(head.version),
+                head.sha256,
+                head.format,
+                head.rows,
+                head.secret_rules
+            ],
             |row| row.get(0),
         )?;
     let mut insert = connection.prepare_cached(
@@ -106,13 +114,19 @@ pub(super) fn stored_head(
     tenant: &TenantName,
 ) -> Result<Option<(i64, IndexHead)>, JobError> {
     let row = connection
-        .prepare_cached("SELECT id, version, sha256, format, row_count FROM index_heads WHERE tenant = ?1")?
+        .prepare_cached(
+            "SELECT id, version, sha256, format, row_count, secret_rules FROM index_heads WHERE tenant = ?1",
+        )?
         .query_row([tenant.as_str()], |row| {
             let (id, version): (i64, u64) = (row.get(0)?, row.get(1)?);
             let head = match VersionNumber::new(version) {
-                Some(version) => {
-                    Some(IndexHead { version, sha256: row.get(2)?, format: row.get(3)?, rows: row.get(4)? })
-                }
+                Some(version) => Some(IndexHead {
+                    version,
+                    sha256: row.get(2)?,
+                    format: row.get(3)?,
+                    rows: row.get(4)?,
+                    secret_rules: row.get(5)?,
+                }),
                 None => None,
             };
             Ok(head.map(|head| (id, head)))

@@ -323,6 +323,7 @@ fn append(
                 sha256: version.meta.fingerprint.sha256,
                 format: INDEX_FORMAT,
                 rows: objects,
+                secret_rules: version.secret_rules,
             };
             index_rows::replace(connection, tenant, head, &version.rows)
         }

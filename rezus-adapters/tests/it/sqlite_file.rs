@@ -7,6 +7,7 @@ use rezus_adapters::sqlite::{Depth, OpenError, SqliteStore, backup, check};
 use rezus_core::base::{Clock, TenantName};
 use rezus_core::declared::backend::{Caller, StateBackend, ingest};
 use rezus_core::declared::compute::Inline;
+use rezus_core::declared::mapping::{Mappings, MappingsInForce};
 use rezus_core::declared::reader::{ReadError, StateReader};
 use rezus_core::declared::store::{IndexStore, StateStore};
 use rezus_core::declared::{ResourceAddress, VersionNumber};
@@ -33,14 +34,19 @@ impl Plane {
         Self {
             directory,
             store,
-            backend: StateBackend::new(Arc::clone(&states), clock, Arc::new(Inline)),
-            reader: StateReader::new(states, index, Arc::new(Inline)),
+            backend: StateBackend::new(
+                Arc::clone(&states),
+                clock,
+                Arc::new(Inline),
+                MappingsInForce::default(),
+            ),
+            reader: StateReader::new(states, index, Arc::new(Inline), MappingsInForce::default()),
         }
     }
 
     async fn post(&self, tenant: &TenantName, body: Vec<u8>) {
         let caller = Caller { name: "test".to_owned(), may_break_locks: true, may_create_tenants: true };
-        let state = ingest(body.into(), None).unwrap();
+        let state = ingest(body.into(), None, &Mappings::default()).unwrap();
         self.backend.post(tenant, None, &state, &caller).await.unwrap();
     }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use unicode_general_category::{GeneralCategory, get_general_category};
 
@@ -13,8 +14,10 @@ use crate::declared::index::{InstanceKey, Mode};
 ///   addresses are equal texts
 /// - what a state says is taken as it is ([`of_instance`](Self::of_instance)): a state that the tools accept may hold
 ///   names that the language does not allow
+///
+/// Cheap to clone: whatever names an instance shares one text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ResourceAddress(String);
+pub struct ResourceAddress(Arc<str>);
 
 /// Why a text is no address, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -38,7 +41,7 @@ impl ResourceAddress {
     pub fn parse(text: &str) -> Result<Self, AddressError> {
         let mut parser = Parser { text, at: 0, spelt: String::with_capacity(text.len()) };
         parser.address()?;
-        Ok(Self(parser.spelt))
+        Ok(Self(parser.spelt.into()))
     }
 
     /// Makes the address of an instance from what its state says.
@@ -65,11 +68,11 @@ impl ResourceAddress {
         if let Some(key) = key {
             push_key(&mut text, key);
         }
-        Self(text)
+        Self(text.into())
     }
 
     /// Takes a text that was an address before, from where addresses are kept.
-    pub fn from_kept(text: impl Into<String>) -> Self {
+    pub fn from_kept(text: impl Into<Arc<str>>) -> Self {
         Self(text.into())
     }
 

@@ -10,17 +10,18 @@ mod rules;
 
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 
 use crate::base::{Clock, TenantName};
 use crate::declared::compute::{Compute, compute};
-use crate::declared::document::{self, Document};
+use crate::declared::mapping::MappingsInForce;
 use crate::declared::store::{
     Change, CommitError, Content, LockTrace, NewVersion, RefusalRecord, Revision, StateStore, StoreError,
     TenantRecord, VersionMeta,
 };
 use crate::declared::{LockId, LockInfo, VersionNumber};
 
+use ingest::renumbered;
 pub use ingest::{Ingested, ingest};
 use refusal::shown;
 pub use refusal::{BackendError, Refusal};
@@ -36,6 +37,7 @@ pub struct StateBackend {
     store: Arc<dyn StateStore>,
     clock: Arc<dyn Clock>,
     compute: Arc<dyn Compute>,
+    mappings: MappingsInForce,
 }
 
 /// What an accepted write did.
@@ -48,9 +50,14 @@ pub enum Written {
 }
 
 impl StateBackend {
-    /// Makes a backend over a store. A rollback is computed behind `compute`.
-    pub fn new(store: Arc<dyn StateStore>, clock: Arc<dyn Clock>, compute: Arc<dyn Compute>) -> Self {
-        Self { store, clock, compute }
+    /// Makes a backend over a store. A rollback is computed behind `compute`, and its secrets are hidden by `mappings`.
+    pub fn new(
+        store: Arc<dyn StateStore>,
+        clock: Arc<dyn Clock>,
+        compute: Arc<dyn Compute>,
+        mappings: MappingsInForce,
+    ) -> Self {
+        Self { store, clock, compute, mappings }
     }
 
     /// Returns the store, for reads that no rule governs.
@@ -249,7 +256,8 @@ impl StateBackend {
             let serial = rules::rollback_serial(&record, target.as_ref(), version)?;
             let body = self.body(tenant, version).await?;
             let size = u64::try_from(body.len()).unwrap_or(u64::MAX).saturating_mul(2);
-            let renumber = move || ingest(renumbered(&body, serial.get())?, None);
+            let mappings = self.mappings.get();
+            let renumber = move || ingest(renumbered(&body, serial.get())?, None, &mappings);
             let state = compute(self.compute.as_ref(), size, renumber).await??;
             let next = rules::rollback(record, version, &state.candidate, caller, self.clock.now());
             match self.commit(tenant, Some(revision), next, Some(&state)).await {
@@ -390,8 +398,13 @@ impl StateBackend {
         let head = next.record.as_ref().and_then(|record| record.head.clone());
         // A tombstone is the version that comes without a state.
         let append = head.filter(|_| next.appends).map(|meta| match state {
-            Some(state) => NewVersion { meta, body: state.body.clone(), rows: Arc::clone(&state.rows) },
-            None => NewVersion { meta, body: Bytes::new(), rows: Arc::default() },
+            Some(state) => NewVersion {
+                meta,
+                body: state.body.clone(),
+                rows: Arc::clone(&state.rows),
+                secret_rules: state.secret_rules,
+            },
+            None => NewVersion { meta, body: Bytes::new(), rows: Arc::default(), secret_rules: [0; 32] },
         });
         let appended = append.as_ref().map(|version| version.meta.clone());
         let change = Change {
@@ -472,25 +485,4 @@ fn who(caller: &Caller, info: Option<&LockInfo>) -> String {
         Some(info) if !info.who.is_empty() => format!("{} ({})", shown(&info.who), caller.name),
         _ => caller.name.clone(),
     }
-}
-
-/// Returns the state with another serial: only the bytes of that number change. Where a state has none, which the tools
-/// read as 0, the member is put first.
-fn renumbered(body: &Bytes, serial: u64) -> Result<Bytes, Refusal> {
-    let span = match document::read(body).map_err(Refusal::Document)? {
-        Document::Plain(state) => state.serial_span,
-        Document::Encrypted(_) => unreachable!("an encrypted version was refused before its bytes were read"),
-    };
-    let (span, text) = span.map_or_else(
-        || {
-            let behind_brace = body.iter().position(|byte| *byte == b'{').map_or(0, |place| place + 1);
-            (behind_brace..behind_brace, format!("\"serial\":{serial},"))
-        },
-        |span| (span, serial.to_string()),
-    );
-    let mut renumbered = BytesMut::with_capacity(body.len() + text.len());
-    renumbered.extend_from_slice(&body[..span.start]);
-    renumbered.extend_from_slice(text.as_bytes());
-    renumbered.extend_from_slice(&body[span.end..]);
-    Ok(renumbered.freeze())
 }

@@ -20,6 +20,8 @@ pub struct IndexHead {
     pub format: u32,
     /// How many rows it has.
     pub rows: u64,
+    /// The [digest](crate::declared::mapping::Mappings::secrets_digest) of the rules that told what must not be shown.
+    pub secret_rules: [u8; 32],
 }
 
 /// Whether a resource is managed or only read.
@@ -65,9 +67,13 @@ pub struct IndexRow {
 impl IndexRow {
     /// Returns the JSON path (RFC 9535) of the object in the state.
     pub fn json_path(&self) -> String {
-        let (block, instance) = self.position;
-        format!("$.resources[{block}].instances[{instance}]")
+        json_path(self.position)
     }
+}
+
+/// Returns the JSON path (RFC 9535) of the object at a position in a state.
+pub(in crate::declared) fn json_path((block, instance): (u32, u32)) -> String {
+    format!("$.resources[{block}].instances[{instance}]")
 }
 
 /// The key that tells the instances of one resource apart.

@@ -8,6 +8,7 @@ mod context;
 mod dom;
 mod eval;
 pub mod extract;
+mod in_force;
 mod ip;
 mod lift;
 mod path;
@@ -20,14 +21,15 @@ mod world;
 mod yaml;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::declared::index::IndexRow;
-use crate::declared::secrets::SecretRule;
+use crate::declared::secrets::{self, SecretRule};
 use compile::{Compiled, Numbers};
 use context::Provider as Configuration;
 use dom::Wanted;
 use extract::{Extract, Kind, Known};
+pub use in_force::MappingsInForce;
 use rule::{TypeRules, Uses};
 
 /// A mapping file.
@@ -89,9 +91,12 @@ struct Inner {
     types: HashMap<String, Vec<TypeRules>>,
     /// Types whose objects rules look at from others.
     used: HashSet<String>,
+    /// A number above those of all joins.
+    joins: usize,
     /// Which attributes rules look at, by type.
     wanted: HashMap<String, Wanted>,
     secrets: HashMap<String, Vec<SecretRule>>,
+    secrets_digest: OnceLock<[u8; 32]>,
 }
 
 impl Mappings {
@@ -161,6 +166,17 @@ impl Mappings {
     pub fn secret_rules(&self, resource_type: &str) -> &[SecretRule] {
         self.inner.secret_rules(resource_type)
     }
+
+    /// Returns the SHA-256 of all rules by which secrets are found, those that are built in included: what was masked
+    /// by rules of another digest may show what these hide.
+    pub fn secrets_digest(&self) -> [u8; 32] {
+        *self.inner.secrets_digest.get_or_init(|| secrets::digest(&self.inner.secrets))
+    }
+
+    /// Tells whether these are the very same mappings, and not only equal ones.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
 }
 
 impl Inner {
@@ -209,6 +225,7 @@ impl Inner {
         }
         self.wanted = uses.wanted;
         self.used = uses.used;
+        self.joins = uses.joins;
     }
 
     fn rules(&self, resource_type: &str, provider_source: &str) -> Option<&TypeRules> {

@@ -30,18 +30,20 @@ mod shared;
 mod tests;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 pub use changes::{
     Change, FieldChange, Identified, ResourceChange, ResourceKind, SpecFields, diff, identified, spec_digest,
 };
-pub use history::{History, Subject, uid};
+pub use history::{History, Lifetime, Subject, uid};
 
+use crate::declared::cores;
 use crate::declared::index::IndexRow;
 use crate::declared::mapping::extract::{self, Extract, Known};
 use crate::declared::mapping::{self, Mappings};
 use crate::declared::resource::{Machine, MachineKey, Problem, Projection, identity};
 use crate::declared::{ResourceAddress, VersionNumber};
-use assemble::{Assembled, Members};
+use assemble::{Assembled, Common, Members};
 use parts::Part;
 use shared::Shared;
 
@@ -84,7 +86,11 @@ fn from_extracts(
     let parts = parts::sorted(rows, extracts);
     let shared = Shared::of(&parts);
     let members = matching::machines(&parts, &shared);
-    let mut assembled: Vec<_> = members.iter().map(|members| assemble::machine(members, rows)).collect();
+    let mut assembled = cores::spread(members.len(), |range| {
+        let mut common = Common::default();
+        let members = members.get(range).unwrap_or_default();
+        members.iter().map(|members| assemble::machine(members, rows, &mut common)).collect()
+    });
     report_equal_ids(&mut assembled, &members);
     let node_groups = groups::assign(&mut assembled);
     let mut machines: Vec<_> = assembled.into_iter().map(|assembled| assembled.machine).collect();
@@ -109,7 +115,7 @@ fn machine_from_extracts(rows: &[IndexRow], extracts: &[Extract], key: &MachineK
         dropped: key.context.dropped.clone(),
         problems: key.context.problems.clone(),
     };
-    let Assembled { mut machine, group } = assemble::machine(&members, rows);
+    let Assembled { mut machine, group } = assemble::machine(&members, rows, &mut Common::default());
     machine.object_name.clone_from(&key.object_name);
     machine.node_group = group.and_then(|_| key.node_group.clone());
     Some(machine)
@@ -118,10 +124,10 @@ fn machine_from_extracts(rows: &[IndexRow], extracts: &[Extract], key: &MachineK
 /// Two machines cannot have one ID: both get a problem that names the other, the smallest of several. IDs are told
 /// apart by provider configuration, since some are unique within one installation only.
 fn report_equal_ids(assembled: &mut [Assembled], members: &[Members<'_>]) {
-    let mut holders: HashMap<(String, &str, String), Vec<usize>> = HashMap::new();
+    let mut holders: HashMap<(Arc<str>, &str, String), Vec<usize>> = HashMap::new();
     for (place, (one, members)) in assembled.iter().zip(members).enumerate() {
         if let Some(id) = &one.machine.provider_id {
-            let key = (one.machine.provider.clone(), &*members.main.row.provider, id.clone());
+            let key = (Arc::clone(&one.machine.provider), &*members.main.row.provider, id.clone());
             holders.entry(key).or_default().push(place);
         }
     }

@@ -1,13 +1,15 @@
 //! The current projection of each tenant, never older than its newest version, and who its objects are over time.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::base::{TenantName, Timestamp};
+use crate::base::TenantName;
 use crate::declared::compute::{Compute, compute};
 use crate::declared::document::{self, Document};
-use crate::declared::mapping::Mappings;
-use crate::declared::projection::{self, History, ResourceKind, Subject};
+use crate::declared::index::IndexRow;
+use crate::declared::mapping::{Mappings, MappingsInForce};
+use crate::declared::projection::{self, History, Lifetime, ResourceKind, Subject};
 use crate::declared::reader::{ReadError, StateReader};
 use crate::declared::resource::Projection;
 use crate::declared::store::{
@@ -39,31 +41,6 @@ pub struct Declared {
 /// Who objects are, by kind and object name (the cluster's is empty).
 pub type Objects = BTreeMap<(ResourceKind, String), Lifetime>;
 
-/// An object over time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lifetime {
-    /// Its identity and the versions that made it what it is.
-    pub history: History,
-    /// When the version was written in which it came.
-    pub created_at: Timestamp,
-    /// When the version of its spec's last change was written.
-    pub changed_at: Timestamp,
-}
-
-impl Lifetime {
-    /// Makes of a lifetime as of version `number` one that began when the object that is there now came, which was in
-    /// that version or before.
-    fn stands_in(&mut self, now: Self, number: VersionNumber) {
-        if now.history.changed_version <= number {
-            *self = now;
-        } else {
-            self.created_at = now.created_at;
-            self.history.uid = now.history.uid;
-            self.history.first_version = now.history.first_version;
-        }
-    }
-}
-
 /// Projects tenants' states, each version once.
 #[derive(Clone, Debug)]
 pub struct Projector {
@@ -71,15 +48,43 @@ pub struct Projector {
     reader: StateReader,
     history: Arc<dyn HistoryStore>,
     compute: Arc<dyn Compute>,
-    mappings: Arc<RwLock<Arc<Mappings>>>,
+    mappings: MappingsInForce,
     kept: Arc<Mutex<HashMap<TenantName, Kept>>>,
+    notices: Arc<dyn Notices>,
+    /// Tenants whose history could not be kept the last time.
+    unkept: Arc<Mutex<HashSet<TenantName>>>,
+}
+
+/// Is told what goes wrong where the answer is none the worse for it.
+pub trait Notices: fmt::Debug + Send + Sync + 'static {
+    /// A tenant's object history could not be kept: after a restart, objects may count as having come later than they
+    /// did. Told once, until it can be kept again.
+    fn history_not_kept(&self, tenant: &TenantName, error: &StoreError);
+}
+
+/// Tells nobody.
+#[derive(Clone, Copy, Debug, Default)]
+struct Silence;
+
+impl Notices for Silence {
+    fn history_not_kept(&self, _tenant: &TenantName, _error: &StoreError) {}
 }
 
 /// A projection in memory, and the mappings it was made by.
 #[derive(Clone, Debug)]
 struct Kept {
     declared: Arc<Declared>,
-    mappings: Arc<Mappings>,
+    mappings: Mappings,
+}
+
+/// What has to be gone through to a version, and from where.
+struct Pending {
+    /// What the table that is kept was carried on to, be it of use or not.
+    stored: Option<HistoryHead>,
+    /// The objects as of the last version that was gone through.
+    objects: Objects,
+    /// The versions since.
+    versions: Vec<VersionMeta>,
 }
 
 impl Projector {
@@ -89,27 +94,34 @@ impl Projector {
         reader: StateReader,
         history: Arc<dyn HistoryStore>,
         compute: Arc<dyn Compute>,
-        mappings: Mappings,
+        mappings: MappingsInForce,
     ) -> Self {
-        let mappings = Arc::new(RwLock::new(Arc::new(mappings)));
-        Self { states, reader, history, compute, mappings, kept: Arc::default() }
+        let (notices, unkept) = (Arc::new(Silence), Arc::default());
+        Self { states, reader, history, compute, mappings, kept: Arc::default(), notices, unkept }
+    }
+
+    /// Has `notices` told what goes wrong besides.
+    #[must_use]
+    pub fn with_notices(self, notices: Arc<dyn Notices>) -> Self {
+        Self { notices, ..self }
     }
 
     /// Returns the mappings in force.
-    pub fn mappings(&self) -> Arc<Mappings> {
-        Arc::clone(&self.mappings.read().unwrap_or_else(PoisonError::into_inner))
+    pub fn mappings(&self) -> Mappings {
+        self.mappings.get()
     }
 
-    /// Puts other mappings in force: every projection is made anew when it is next asked for.
+    /// Puts other mappings in force, here and wherever they are shared: every projection is made anew when it is next
+    /// asked for.
     pub fn use_mappings(&self, mappings: Mappings) {
-        *self.mappings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(mappings);
+        self.mappings.replace(mappings);
     }
 
     fn find_kept(&self, tenant: &TenantName, version: &VersionMeta) -> Option<Arc<Declared>> {
         let mappings = self.mappings();
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = locked(&self.kept);
         let kept = kept.get(tenant).filter(|kept| {
-            Arc::ptr_eq(&kept.mappings, &mappings)
+            kept.mappings.is_same(&mappings)
                 && kept.declared.version.version == version.version
                 && kept.declared.version.fingerprint == version.fingerprint
                 // A tenant that was removed and made anew counts from 1 again.
@@ -129,10 +141,10 @@ impl Projector {
             return Ok(declared);
         }
         let mappings = self.mappings();
-        let (objects, pending) = self.pending(tenant, &version).await?;
-        let declared = Arc::new(self.carry_on(tenant, version, objects, pending, &mappings).await?);
-        // Where it cannot be kept, the next one goes on from what was kept before: reading needs no place to write.
-        drop(self.save(tenant, &declared).await);
+        let pending = self.pending(tenant, &version).await?;
+        let stored = pending.stored;
+        let declared = Arc::new(self.carry_on(tenant, version, pending, &mappings).await?);
+        self.save(tenant, stored, &declared).await;
         self.keep(tenant, Kept { declared: Arc::clone(&declared), mappings });
         Ok(declared)
     }
@@ -142,12 +154,11 @@ impl Projector {
         &self,
         tenant: &TenantName,
         version: VersionMeta,
-        mut objects: Objects,
-        pending: Vec<VersionMeta>,
-        mappings: &Arc<Mappings>,
+        pending: Pending,
+        mappings: &Mappings,
     ) -> Result<Declared, ReadError> {
-        let mut projection = None;
-        for meta in pending {
+        let (mut objects, mut projection) = (pending.objects, None);
+        for meta in pending.versions {
             if meta.content == Content::Tombstone {
                 objects.clear();
                 continue;
@@ -172,8 +183,8 @@ impl Projector {
     /// [`ReadError`] where that version is none, or no state in clear.
     pub async fn as_of(&self, tenant: &TenantName, number: VersionNumber) -> Result<Declared, ReadError> {
         let meta = self.plain_version(tenant, number).await?;
-        let (objects, pending) = self.pending(tenant, &meta).await?;
-        let mut declared = self.carry_on(tenant, meta, objects, pending, &self.mappings()).await?;
+        let pending = self.pending(tenant, &meta).await?;
+        let mut declared = self.carry_on(tenant, meta, pending, &self.mappings()).await?;
         // Who is still there since before that version is known from the table, even where what it came with is gone.
         if let Some((_, entries)) =
             self.history.history(tenant).await?.filter(|(head, _)| head.version > number)
@@ -231,7 +242,7 @@ impl Projector {
         &self,
         tenant: &TenantName,
         meta: &VersionMeta,
-        mappings: &Arc<Mappings>,
+        mappings: &Mappings,
     ) -> Result<Projection, ReadError> {
         let gone = || ReadError::NoVersion { tenant: tenant.clone(), version: meta.version };
         self.project(tenant, meta, mappings).await?.ok_or_else(gone)
@@ -242,18 +253,25 @@ impl Projector {
         &self,
         tenant: &TenantName,
         meta: &VersionMeta,
-        mappings: &Arc<Mappings>,
+        mappings: &Mappings,
     ) -> Result<Option<Projection>, ReadError> {
         let Content::Plain { .. } = meta.content else {
             return Ok(None);
         };
+        let indexed = self.reader.indexed(tenant, meta, mappings).await?;
         let Some(body) = self.states.read(tenant, meta.version, 0..meta.size_bytes).await? else {
             return Ok(None);
         };
-        let (mappings, version) = (Arc::clone(mappings), meta.version);
-        let project = move || match document::read_with(&body, &|name| mappings.secret_rules(name)) {
-            Ok(Document::Plain(state)) => Some(projection::project(&mappings, version, &body, &state.rows)),
-            Ok(Document::Encrypted(_)) | Err(_) => None,
+        let (mappings, version) = (mappings.clone(), meta.version);
+        let project = move || {
+            let rows = match indexed.filter(|rows| is_index_of(rows, &body)) {
+                Some(rows) => rows,
+                None => match document::read_with(&body, &|name| mappings.secret_rules(name)) {
+                    Ok(Document::Plain(state)) => state.rows,
+                    Ok(Document::Encrypted(_)) | Err(_) => return None,
+                },
+            };
+            Some(projection::project(&mappings, version, &body, &rows))
         };
         // The bytes, their index, and what is made of them.
         let projected = compute(self.compute.as_ref(), meta.size_bytes.saturating_mul(2), project).await?;
@@ -264,22 +282,19 @@ impl Projector {
         Ok(projected)
     }
 
-    /// Returns the objects as of the last version that was gone through, and the versions since.
-    async fn pending(
-        &self,
-        tenant: &TenantName,
-        head: &VersionMeta,
-    ) -> Result<(Objects, Vec<VersionMeta>), ReadError> {
+    async fn pending(&self, tenant: &TenantName, head: &VersionMeta) -> Result<Pending, ReadError> {
         let mut versions = self.states.versions(tenant).await?;
         versions.retain(|meta| meta.version <= head.version);
-        let stored = self.history.history(tenant).await?.filter(|(stored, _)| {
+        let found = self.history.history(tenant).await?;
+        let stored = found.as_ref().map(|(stored, _)| *stored);
+        let of_use = found.filter(|(stored, _)| {
             stored.version <= head.version
                 && versions
                     .iter()
                     .all(|meta| meta.version != stored.version || meta.fingerprint.sha256 == stored.sha256)
         });
         let (mut objects, mut last) = (Objects::new(), 0);
-        if let Some((stored, entries)) = stored {
+        if let Some((stored, entries)) = of_use {
             last = stored.version.get();
             objects = entries.into_iter().map(|entry| ((entry.kind, entry.name), entry.lifetime)).collect();
         }
@@ -292,10 +307,13 @@ impl Projector {
             }
             from = place;
         }
-        Ok((objects, versions.split_off(from)))
+        Ok(Pending { stored, objects, versions: versions.split_off(from) })
     }
 
-    async fn save(&self, tenant: &TenantName, declared: &Declared) -> Result<(), StoreError> {
+    /// Keeps who the objects are. Where that fails, the next one goes on from what was kept before: reading needs no
+    /// place to write. Another one that was kept meanwhile stays: it is of a version at least as new, or the next one
+    /// goes on from there.
+    async fn save(&self, tenant: &TenantName, stored: Option<HistoryHead>, declared: &Declared) {
         let head =
             HistoryHead { version: declared.version.version, sha256: declared.version.fingerprint.sha256 };
         let entries = declared.objects.iter().map(|((kind, name), lifetime)| HistoryEntry {
@@ -303,11 +321,21 @@ impl Projector {
             name: name.clone(),
             lifetime: lifetime.clone(),
         });
-        self.history.put_history(tenant, head, entries.collect()).await
+        match self.history.put_history(tenant, stored, head, entries.collect()).await {
+            Ok(_) => {
+                locked(&self.unkept).remove(tenant);
+            }
+            Err(error) => {
+                let is_new = locked(&self.unkept).insert(tenant.clone());
+                if is_new {
+                    self.notices.history_not_kept(tenant, &error);
+                }
+            }
+        }
     }
 
     fn keep(&self, tenant: &TenantName, declared: Kept) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = locked(&self.kept);
         kept.insert(tenant.clone(), declared);
         let size = |kept: &Kept| kept.declared.objects.len();
         let mut total: usize = kept.values().map(size).sum();
@@ -318,6 +346,19 @@ impl Projector {
             total -= kept.remove(&other).as_ref().map_or(0, size);
         }
     }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Tells whether rows are of these bytes.
+fn is_index_of(rows: &[IndexRow], body: &[u8]) -> bool {
+    let bound = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
+    rows.iter().all(|row| {
+        let object = body.get(bound(row.span.start)..bound(row.span.end));
+        object.is_some_and(|object| crc32fast::hash(object) == row.checksum)
+    })
 }
 
 /// Who the objects of a version are, by who they were before.
@@ -337,10 +378,10 @@ fn next(tenant: &TenantName, meta: &VersionMeta, projection: &Projection, before
             history,
         }
     };
-    let mut objects = Objects::new();
-    for resource in projection::identified(projection) {
+    // Sorted and at once: a map that grows entry by entry takes half as much again.
+    let named = projection::identified(projection).into_iter().map(|resource| {
         let lifetime = lifetime(resource.kind, &resource.name, &resource.identity, resource.digest);
-        objects.insert((resource.kind, resource.name), lifetime);
-    }
-    objects
+        ((resource.kind, resource.name), lifetime)
+    });
+    named.collect()
 }

@@ -8,18 +8,20 @@ use crate::base::TenantName;
 use crate::declared::compute::{Busy, Compute, compute};
 use crate::declared::document::{self, Document};
 use crate::declared::index::{INDEX_FORMAT, IndexHead, IndexRow};
+use crate::declared::mapping::{Mappings, MappingsInForce};
 use crate::declared::store::{Content, IndexStore, StateStore, StoreError, VersionMeta};
 use crate::declared::{ResourceAddress, VersionNumber};
 
 /// Reads instance objects of current states: one without touching the rest.
 ///
-/// An index that is absent, damaged, of another format or behind the newest version is rebuilt before anything is
-/// answered, so no read is older than an acknowledged write.
+/// An index that is absent, damaged, of another format, masked by other rules or behind the newest version is rebuilt
+/// before anything is answered, so no read is older than an acknowledged write, and none shows what is hidden by now.
 #[derive(Clone, Debug)]
 pub struct StateReader {
     states: Arc<dyn StateStore>,
     index: Arc<dyn IndexStore>,
     compute: Arc<dyn Compute>,
+    mappings: MappingsInForce,
 }
 
 /// The objects of a state, and the version they are of.
@@ -100,9 +102,29 @@ pub enum ReadError {
 }
 
 impl StateReader {
-    /// Makes a reader over the two stores. An index is rebuilt behind `compute`.
-    pub fn new(states: Arc<dyn StateStore>, index: Arc<dyn IndexStore>, compute: Arc<dyn Compute>) -> Self {
-        Self { states, index, compute }
+    /// Makes a reader over the two stores. An index is rebuilt behind `compute`, and masked by `mappings`.
+    pub fn new(
+        states: Arc<dyn StateStore>,
+        index: Arc<dyn IndexStore>,
+        compute: Arc<dyn Compute>,
+        mappings: MappingsInForce,
+    ) -> Self {
+        Self { states, index, compute, mappings }
+    }
+
+    /// Returns the rows of one version, if the index is of that version and masked by the rules of `mappings`.
+    pub(super) async fn indexed(
+        &self,
+        tenant: &TenantName,
+        version: &VersionMeta,
+        mappings: &Mappings,
+    ) -> Result<Option<Vec<IndexRow>>, StoreError> {
+        let is_it = |head: &IndexHead| fits(*head, version, mappings);
+        if !self.index.head(tenant).await?.is_some_and(|head| is_it(&head)) {
+            return Ok(None);
+        }
+        let found = self.index.rows(tenant).await?.filter(|(head, _)| is_it(head));
+        Ok(found.map(|(_, rows)| rows))
     }
 
     /// Returns all objects of the current state.
@@ -114,13 +136,15 @@ impl StateReader {
         let mut attempt = 0;
         loop {
             attempt += 1;
-            let version = self.plain_head(tenant).await?;
+            let (version, mappings) = (self.plain_head(tenant).await?, self.mappings.get());
             match self.index.rows(tenant).await? {
-                Some((head, rows)) if fits(head, &version) => return Ok(Listing { version, rows }),
+                Some((head, rows)) if fits(head, &version, &mappings) => {
+                    return Ok(Listing { version, rows });
+                }
                 Some((head, _)) if attempt <= PATIENCE && is_ahead(head, &version) => continue,
                 _ => {}
             }
-            if let Some(rows) = self.rebuild_from(tenant, &version).await? {
+            if let Some(rows) = self.rebuild_from(tenant, &version, &mappings).await? {
                 return Ok(Listing { version, rows: rows.to_vec() });
             }
         }
@@ -141,7 +165,7 @@ impl StateReader {
         let mut attempt = 0;
         loop {
             attempt += 1;
-            let version = self.plain_head(tenant).await?;
+            let (version, mappings) = (self.plain_head(tenant).await?, self.mappings.get());
             let absent = || ReadError::NoObject {
                 tenant: tenant.clone(),
                 version: version.version,
@@ -149,7 +173,7 @@ impl StateReader {
                 deposed: deposed.map(ToOwned::to_owned),
             };
             match self.index.find(tenant, address, deposed).await? {
-                Some((head, row)) if fits(head, &version) => {
+                Some((head, row)) if fits(head, &version, &mappings) => {
                     let bytes = self.states.read(tenant, version.version, row.span.clone()).await?;
                     if let Some(bytes) = bytes.filter(|bytes| crc32fast::hash(bytes) == row.checksum) {
                         return Ok(Object { version: version.version, row, bytes });
@@ -158,12 +182,12 @@ impl StateReader {
                 Some((head, _)) if attempt <= PATIENCE && is_ahead(head, &version) => continue,
                 Some(_) => {}
                 None => {
-                    if self.index.head(tenant).await?.is_some_and(|head| fits(head, &version)) {
+                    if self.index.head(tenant).await?.is_some_and(|head| fits(head, &version, &mappings)) {
                         return Err(absent());
                     }
                 }
             }
-            if let Some(rows) = self.rebuild_from(tenant, &version).await? {
+            if let Some(rows) = self.rebuild_from(tenant, &version, &mappings).await? {
                 let is_it = |row: &&IndexRow| row.address == *address && row.deposed.as_deref() == deposed;
                 let row = rows.iter().find(is_it).ok_or_else(absent)?.clone();
                 let bytes = self.states.read(tenant, version.version, row.span.clone()).await?;
@@ -210,7 +234,8 @@ impl StateReader {
         loop {
             match self.plain_head(tenant).await {
                 Ok(version) => {
-                    if let Some(rows) = self.rebuild_from(tenant, &version).await? {
+                    let mappings = self.mappings.get();
+                    if let Some(rows) = self.rebuild_from(tenant, &version, &mappings).await? {
                         return Ok(u64::try_from(rows.len()).unwrap_or(u64::MAX));
                     }
                 }
@@ -240,12 +265,14 @@ impl StateReader {
         &self,
         tenant: &TenantName,
         version: &VersionMeta,
+        mappings: &Mappings,
     ) -> Result<Option<Arc<[IndexRow]>>, ReadError> {
         let body = self.states.read(tenant, version.version, 0..version.size_bytes).await?;
         let Some(body) = body else {
             return Ok(None);
         };
-        let read = move || document::read(&body);
+        let rules = mappings.clone();
+        let read = move || document::read_with(&body, &|resource_type| rules.secret_rules(resource_type));
         let rows: Arc<[IndexRow]> = match compute(self.compute.as_ref(), version.size_bytes, read).await? {
             Ok(Document::Plain(state)) => state.rows.into(),
             Ok(Document::Encrypted(_)) | Err(_) => {
@@ -258,14 +285,16 @@ impl StateReader {
             sha256: version.fingerprint.sha256,
             format: INDEX_FORMAT,
             rows: u64::try_from(rows.len()).unwrap_or(u64::MAX),
+            secret_rules: mappings.secrets_digest(),
         };
         self.index.replace(tenant, head, Arc::clone(&rows)).await?;
         Ok(Some(rows))
     }
 }
 
-fn fits(head: IndexHead, version: &VersionMeta) -> bool {
+fn fits(head: IndexHead, version: &VersionMeta, mappings: &Mappings) -> bool {
     head.version == version.version
+        && head.secret_rules == mappings.secrets_digest()
         && head.sha256 == version.fingerprint.sha256
         && head.format == INDEX_FORMAT
 }

@@ -5,8 +5,10 @@
 mod provenance;
 
 use std::fmt;
+use std::sync::Arc;
 
-pub use provenance::Provenance;
+pub use provenance::{Place, Provenance, Spot};
+pub(in crate::declared) use provenance::{Places, Shapes};
 
 use crate::declared::{ResourceAddress, VersionNumber};
 
@@ -79,7 +81,7 @@ pub struct Source {
     pub rule: String,
 }
 
-/// Spec of a Machine.
+/// Spec of a Machine. What many machines have in common is one text for all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// The object's name in the API: a DNS-1123 label, unique in the tenant and stable for an address.
@@ -91,11 +93,11 @@ pub struct Machine {
     /// Which element of that instance, where its mapping makes several machines of one: a node of a node pool.
     pub element: Option<String>,
     /// That instance's type.
-    pub resource_type: String,
+    pub resource_type: Arc<str>,
     /// The mapping's name.
-    pub provider: String,
+    pub provider: Arc<str>,
     /// The provider's source, such as `registry.opentofu.org/hetznercloud/hcloud`; empty where the state names none.
-    pub provider_source: String,
+    pub provider_source: Arc<str>,
     /// The provider's ID, its digits kept.
     pub provider_id: Option<String>,
     /// The host's name.
@@ -103,17 +105,17 @@ pub struct Machine {
     /// Its role.
     pub role: Option<Role>,
     /// The node group it belongs to, by the group's object name.
-    pub node_group: Option<String>,
+    pub node_group: Option<Arc<str>>,
     /// Its addresses, sorted, each once.
     pub addresses: Vec<NodeAddress>,
     /// The provider's type or flavour.
-    pub instance_type: Option<String>,
+    pub instance_type: Option<Arc<str>>,
     /// The region.
-    pub region: Option<String>,
+    pub region: Option<Arc<str>>,
     /// The zone, or the host that carries it.
-    pub zone: Option<String>,
+    pub zone: Option<Arc<str>>,
     /// The image it was made from.
-    pub image: Option<String>,
+    pub image: Option<Arc<str>>,
     /// How many CPUs.
     pub cpus: Option<Decimal>,
     /// Memory in MiB.
@@ -156,7 +158,7 @@ pub struct MachineKey {
     /// Which element of it.
     pub element: Option<String>,
     /// The object name of its node group, if it has one.
-    pub node_group: Option<String>,
+    pub node_group: Option<Arc<str>>,
     /// The rest.
     pub context: Context,
 }

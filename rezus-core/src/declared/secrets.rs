@@ -15,11 +15,13 @@ mod table;
 mod tree;
 
 use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
 pub(in crate::declared) use needles::Needles;
 pub(in crate::declared) use places::{pruned, search};
 
+use crate::declared::Fingerprint;
 use crate::declared::document::{DocumentError, Parts, Watched};
 use crate::declared::index::IndexRow;
 use tree::{Found, Tree};
@@ -63,6 +65,15 @@ pub(in crate::declared) fn known_rules<'r>(
     rules: SecretRules<'r>,
 ) -> [&'r [SecretRule]; 2] {
     [table::rules(resource_type), rules(resource_type)]
+}
+
+/// Returns the SHA-256 of the built-in rules and further ones, by resource type; their order does not matter.
+pub(in crate::declared) fn digest(rules: &HashMap<String, Vec<SecretRule>>) -> [u8; 32] {
+    let further = rules.iter().map(|(of, rules)| (of.as_str(), rules));
+    let all = table::all().iter().map(|(of, rules)| (*of, rules)).chain(further);
+    let spelt: BTreeSet<String> =
+        all.flat_map(|(of, rules)| rules.iter().map(move |rule| format!("{of:?} {rule:?}"))).collect();
+    Fingerprint::sha256_of(Vec::from_iter(spelt).join("\n").as_bytes())
 }
 
 /// Writes into each row which places of its object must not be shown.

@@ -10,8 +10,7 @@ use bytes::Bytes;
 
 use crate::base::{TenantName, Timestamp};
 use crate::declared::index::{IndexHead, IndexRow};
-use crate::declared::projection::ResourceKind;
-use crate::declared::projector::Lifetime;
+use crate::declared::projection::{Lifetime, ResourceKind};
 use crate::declared::{Fingerprint, Lineage, LockId, LockInfo, ResourceAddress, Serial, VersionNumber};
 
 /// How long the ID of a lock that was released or broken is remembered.
@@ -125,6 +124,8 @@ pub struct NewVersion {
     pub body: Bytes,
     /// The index of the bytes: of an envelope and of a tombstone none.
     pub rows: Arc<[IndexRow]>,
+    /// [`IndexHead::secret_rules`] of the rows.
+    pub secret_rules: [u8; 32],
 }
 
 /// The length only: the body holds secrets.
@@ -134,7 +135,7 @@ impl fmt::Debug for NewVersion {
             .field("meta", &self.meta)
             .field("body_bytes", &self.body.len())
             .field("rows", &self.rows.len())
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 
@@ -400,8 +401,8 @@ pub struct HistoryEntry {
 /// Where the table of object history is kept: small, without any value of a state, and no loss but of precision: objects
 /// then count as having come with the version at hand.
 ///
-/// *Contract.* [`HistoryStore::put_history`] swaps all of a tenant's table at once; a tenant that is removed from a
-/// store that is both loses it.
+/// *Contract.* [`HistoryStore::put_history`] swaps all of a tenant's table at once, if it is still the one that the new
+/// one was made of: who comes late puts back nothing. A tenant that is removed from a store that is both loses it.
 ///
 /// The suite: `rezus_testkit::history_store_contract!`.
 #[async_trait]
@@ -416,7 +417,8 @@ pub trait HistoryStore: fmt::Debug + Send + Sync + 'static {
         tenant: &TenantName,
     ) -> Result<Option<(HistoryHead, Vec<HistoryEntry>)>, StoreError>;
 
-    /// Replaces a tenant's table.
+    /// Replaces a tenant's table that was carried on to `before`, `None` where there was none. Returns false, and
+    /// changes nothing, where another table is there.
     ///
     /// # Errors
     ///
@@ -424,9 +426,10 @@ pub trait HistoryStore: fmt::Debug + Send + Sync + 'static {
     async fn put_history(
         &self,
         tenant: &TenantName,
+        before: Option<HistoryHead>,
         head: HistoryHead,
         entries: Vec<HistoryEntry>,
-    ) -> Result<(), StoreError>;
+    ) -> Result<bool, StoreError>;
 }
 
 /// Where the derived index is kept: a cache, whose loss costs a rebuild and nothing else.

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use rezus_core::base::TenantName;
 use rezus_core::declared::backend::{BackendError, Caller, StateBackend, Unlock, Written, ingest};
 use rezus_core::declared::compute::Inline;
+use rezus_core::declared::mapping::{Mappings, MappingsInForce};
 use rezus_core::declared::store::{Content, StateStore as _, TenantRecord};
 use rezus_core::declared::{LockId, LockInfo, Serial, VersionNumber};
 use rezus_testkit::clock::ManualClock;
@@ -100,7 +101,7 @@ async fn carry_out(backend: &StateBackend, request: &Request) -> Result<Option<B
         }
         Request::Post { tenant, id, serial, lineage, content } => {
             let body = state(serial, lineage, content);
-            let state = ingest(body.clone(), None).unwrap();
+            let state = ingest(body.clone(), None, &Mappings::default()).unwrap();
             backend.post(&name(tenant), id.map(lock_id).as_ref(), &state, &caller(false)).await?;
             Ok(Some(body))
         }
@@ -188,7 +189,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let store = FakeStateStore::new();
-            let backend = StateBackend::new(Arc::new(store.handle()), Arc::new(ManualClock::at(NOON)), Arc::new(Inline));
+            let backend = StateBackend::new(Arc::new(store.handle()), Arc::new(ManualClock::at(NOON)), Arc::new(Inline), MappingsInForce::default());
             let mut holders: BTreeMap<LockId, TenantName> = BTreeMap::new();
             for request in requests {
                 let mut before = Vec::new();
@@ -240,13 +241,17 @@ fn tenant_of(request: &Request) -> usize {
 #[tokio::test]
 async fn many_writers_at_once_make_a_line_of_versions() {
     let store = FakeStateStore::new();
-    let backend =
-        StateBackend::new(Arc::new(store.handle()), Arc::new(ManualClock::at(NOON)), Arc::new(Inline));
+    let backend = StateBackend::new(
+        Arc::new(store.handle()),
+        Arc::new(ManualClock::at(NOON)),
+        Arc::new(Inline),
+        MappingsInForce::default(),
+    );
     let writers: Vec<_> = (1..=20_u64)
         .map(|serial| {
             let backend = backend.clone();
             tokio::spawn(async move {
-                let state = ingest(state(serial, 0, 1), None).unwrap();
+                let state = ingest(state(serial, 0, 1), None, &Mappings::default()).unwrap();
                 backend.post(&tenant("left"), None, &state, &caller(false)).await
             })
         })

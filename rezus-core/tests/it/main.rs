@@ -9,3 +9,4 @@ mod fixtures;
 mod mapping;
 mod projection;
 mod projection_fixtures;
+mod projector;

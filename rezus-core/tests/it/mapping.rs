@@ -73,13 +73,12 @@ fn every_value_is_where_its_source_says() {
         for found in extract(mappings, &fixture.body, &state.rows) {
             let fields = found.fields.values().map(|found| &found.source);
             for source in fields.chain(found.addresses.iter().map(|(_, source)| source)) {
-                let row = state
-                    .rows
-                    .iter()
-                    .find(|row| row.address == source.address && row.deposed == source.deposed);
+                let row = state.rows.iter().find(|row| {
+                    row.address == source.address && row.deposed.as_deref() == source.deposed.as_deref()
+                });
                 let at = row.map(IndexRow::json_path).unwrap();
-                assert!(source.path.starts_with(&at), "{} is not below {at}", source.path);
-                assert!(!source.rule.is_empty());
+                assert!(source.path().starts_with(&at), "{} is not below {at}", source.path());
+                assert!(!source.place.rule.is_empty());
             }
         }
     }

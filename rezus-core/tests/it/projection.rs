@@ -147,19 +147,19 @@ impl State {
 }
 
 /// Has the places in a state that a projection tells of be the same for every order of its objects.
-fn without_places(mut projection: Projection) -> Projection {
-    let cut = |provenance: &Provenance| {
-        let sources = provenance.iter().map(|(field, source)| {
+fn without_places(mut projection: Projection) -> (Projection, Vec<(String, Source)>) {
+    let mut sources = Vec::new();
+    let mut cut = |provenance: &mut Provenance| {
+        sources.extend(std::mem::take(provenance).iter().map(|(field, source)| {
             let inside = source.path.match_indices(']').nth(1).and_then(|(at, _)| source.path.get(at + 1..));
             (field.to_owned(), Source { path: inside.unwrap_or_default().to_owned(), ..source })
-        });
-        sources.collect::<Provenance>()
+        }));
     };
-    projection.cluster.provenance = cut(&projection.cluster.provenance);
+    cut(&mut projection.cluster.provenance);
     for machine in &mut projection.machines {
-        machine.provenance = cut(&machine.provenance);
+        cut(&mut machine.provenance);
     }
-    projection
+    (projection, sources)
 }
 
 /// Puts blocks, and the instances of each, in another order.
@@ -229,6 +229,39 @@ fn plain_fixtures() -> &'static BTreeMap<String, State> {
     })
 }
 
+/// Large enough to be gone through on several cores: each machine is as it is when made by itself.
+#[test]
+fn what_several_cores_make_is_what_one_makes() {
+    let mappings = mappings();
+    let plan = |number: u8| Plan {
+        has_resource: true,
+        applies: usize::from(number % 3),
+        role: None,
+        group: "pool",
+        external: number.is_multiple_of(2),
+        cpus: Some(number),
+        tainted: false,
+    };
+    let mut all = Vec::new();
+    // Names and addresses are told apart by the module.
+    for module in 0..12 {
+        for mut block in blocks(&(1..=200).map(plan).collect::<Vec<_>>()) {
+            let text = block.to_string().replace("10.0.0.", &format!("10.0.{module}."));
+            block = serde_json::from_str(&text).unwrap();
+            block["module"] = json!(format!("module.m[{module}]"));
+            all.push(block);
+        }
+    }
+    let state = State::of(mappings, &all);
+    assert!(state.plain.rows.len() > 4_000);
+    let projection = state.project(mappings);
+    assert_eq!(projection.machines.len(), 12 * 200);
+    for machine in projection.machines.iter().step_by(37) {
+        assert_eq!(state.alone(mappings, machine).as_ref(), Some(machine));
+    }
+    assert_eq!(state.project(mappings), projection);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -259,7 +292,7 @@ proptest! {
                 prop_assert_eq!(of_kind(AddressType::ExternalIp), usize::from(plan.external));
                 let cpus = machine.cpus.as_ref().map(ToString::to_string);
                 prop_assert_eq!(cpus, plan.cpus.map(|cpus| cpus.to_string()));
-                let group = projection.node_groups.iter().find(|group| Some(&group.object_name) == machine.node_group.as_ref());
+                let group = projection.node_groups.iter().find(|group| Some(&*group.object_name) == machine.node_group.as_deref());
                 prop_assert!(group.unwrap().machines.contains(&machine.object_name));
             }
         }

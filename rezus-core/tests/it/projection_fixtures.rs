@@ -193,18 +193,18 @@ impl Projected {
             Some("unknown") | None => Value::Null,
             Some(power) => power.into(),
         };
-        let text = |text: &Option<String>| text.as_deref().map_or(Value::Null, Value::from);
+        let text = |text: Option<&str>| text.map_or(Value::Null, Value::from);
         let number = |digits: Option<&str>| {
             digits.map_or(Value::Null, |digits| digits.parse::<u64>().map_or(digits.into(), Value::from))
         };
         let fields = [
-            ("provider_id", text(&machine.provider_id)),
-            ("instance_type", text(&machine.instance_type)),
-            ("region", text(&machine.region)),
-            ("zone", text(&machine.zone)),
-            ("host", text(&machine.zone)),
-            ("image", text(&machine.image)),
-            ("hostname", text(&machine.hostname)),
+            ("provider_id", text(machine.provider_id.as_deref())),
+            ("instance_type", text(machine.instance_type.as_deref())),
+            ("region", text(machine.region.as_deref())),
+            ("zone", text(machine.zone.as_deref())),
+            ("host", text(machine.zone.as_deref())),
+            ("image", text(machine.image.as_deref())),
+            ("hostname", text(machine.hostname.as_deref())),
             ("role", machine.role.map(Role::as_str).map_or(Value::Null, Value::from)),
             ("power", machine.recorded_power.map(Power::as_str).map_or(Value::Null, Value::from)),
             ("cpu", number(machine.cpus.as_ref().map(rezus_core::declared::resource::Decimal::as_str))),
@@ -250,7 +250,7 @@ impl Projected {
         let is_same = match (&slug, &machine.node_group) {
             (Some(slug), Some(found)) => {
                 let hash = found.strip_prefix(&format!("{slug}-"));
-                found == slug || hash.is_some_and(|hash| hash.bytes().all(|b| b.is_ascii_hexdigit()))
+                **found == **slug || hash.is_some_and(|hash| hash.bytes().all(|b| b.is_ascii_hexdigit()))
             }
             (None, None) => true,
             (Some(_), None) => is_weak,
@@ -260,7 +260,7 @@ impl Projected {
             differ("node_group", &format!("{wanted:?}"), &format!("{:?}", machine.node_group));
         }
         if let Some(name) = &machine.node_group {
-            let group = self.projection.node_groups.iter().find(|group| group.object_name == *name);
+            let group = self.projection.node_groups.iter().find(|group| *group.object_name == **name);
             if !group.is_some_and(|group| group.machines.contains(&machine.object_name)) {
                 differ("node_group", "a group that counts the machine", "none");
             }
@@ -421,9 +421,11 @@ fn what_no_fixture_has_comes_out_as_well() {
 /// Says what is known of a machine; its group only where that is no resource's name.
 fn brief(machine: &Machine) -> String {
     let mut words = vec![machine.name.clone().unwrap_or_else(|| "-".to_owned())];
-    words.extend([&machine.provider_id, &machine.instance_type].into_iter().flatten().cloned());
+    words.extend(machine.provider_id.clone());
+    words.extend(machine.instance_type.as_deref().map(ToOwned::to_owned));
     words.extend(machine.role.map(|role| role.as_str().to_owned()));
-    words.extend([&machine.region, &machine.zone, &machine.image].into_iter().flatten().cloned());
+    let texts = [&machine.region, &machine.zone, &machine.image];
+    words.extend(texts.into_iter().flatten().map(ToString::to_string));
     words.extend(machine.recorded_power.map(|power| power.as_str().to_owned()));
     words.extend(machine.cpus.as_ref().map(|cpus| format!("{cpus}cpu")));
     words.extend(machine.memory_mib.map(|memory| format!("{memory}MiB")));

@@ -7,6 +7,7 @@ use rezus_core::base::TenantName;
 use rezus_core::declared::backend::Refusal;
 use rezus_core::declared::diff::{self, ObjectChange, Side};
 use rezus_core::declared::document::{self, Document, DocumentError};
+use rezus_core::declared::mapping::Mappings;
 use rezus_core::declared::reader::ReadError;
 use rezus_core::declared::store::{Content, VersionMeta};
 use serde::Deserialize;
@@ -150,22 +151,24 @@ pub(super) async fn diff(
     let compared = async {
         let (old, new) = (plane.backend.body(&tenant, from).await?, plane.backend.body(&tenant, to).await?);
         // Both were accepted, so both can be read.
-        plane.intake.on_a_core(move || compare(&old, &new)).await?.map_err(ApiError::internal)
+        let mappings = plane.projector.mappings();
+        plane.intake.on_a_core(move || compare(&old, &new, &mappings)).await?.map_err(ApiError::internal)
     };
     let changes = plane.intake.with_room(bytes, compared).await??;
     Ok(Json(DiffView::of(from, to, changes)).into_response())
 }
 
-fn compare(old: &[u8], new: &[u8]) -> Result<Vec<ObjectChange>, DocumentError> {
+fn compare(old: &[u8], new: &[u8], mappings: &Mappings) -> Result<Vec<ObjectChange>, DocumentError> {
+    let rules = |resource_type: &str| mappings.secret_rules(resource_type);
     let rows = |body| {
-        document::read(body).map(|document| match document {
+        document::read_with(body, &rules).map(|document| match document {
             Document::Plain(state) => state.rows,
             Document::Encrypted(_) => Vec::new(),
         })
     };
     let (old_rows, new_rows) = (rows(old)?, rows(new)?);
     let side = |body, rows| Side { body, rows };
-    diff::diff(side(old, &old_rows), side(new, &new_rows), &|_| &[])
+    diff::diff(side(old, &old_rows), side(new, &new_rows), &rules)
 }
 
 /// A version that holds a state in clear.

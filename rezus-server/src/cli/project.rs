@@ -108,7 +108,7 @@ fn row(machine: &Machine, wide: bool) -> Vec<String> {
         machine.object_name.clone(),
         text(machine.role.map(Role::as_str)),
         text(address.map(|address| address.address.as_str())),
-        machine.provider.clone(),
+        machine.provider.to_string(),
         text(machine.node_group.as_deref()),
         if machine.problems.is_empty() { "-".to_owned() } else { machine.problems.len().to_string() },
     ];

@@ -60,7 +60,7 @@ struct Inner {
     published: Mutex<HashMap<TenantName, Published>>,
     /// How often something was said to have changed that the tenant's record does not show.
     touched: Mutex<HashMap<TenantName, u64>>,
-    providers: Mutex<Option<Arc<Mappings>>>,
+    providers: Mutex<Option<Mappings>>,
     publishing: tokio::sync::Mutex<()>,
     wake: Notify,
 }
@@ -70,7 +70,7 @@ struct Inner {
 struct Published {
     record: TenantRecord,
     touched: u64,
-    mappings: Arc<Mappings>,
+    mappings: Mappings,
     /// The projection; none where nothing is known.
     declared: Option<Weak<Declared>>,
     trouble: Option<Trouble>,
@@ -251,7 +251,7 @@ impl Inner {
     async fn publish_providers(&self) -> Result<(), StoreError> {
         let mappings = self.projector.mappings();
         let is_shown =
-            |shown: &Option<Arc<Mappings>>| shown.as_ref().is_some_and(|shown| Arc::ptr_eq(shown, &mappings));
+            |shown: &Option<Mappings>| shown.as_ref().is_some_and(|shown| shown.is_same(&mappings));
         if is_shown(&lock(&self.providers)) {
             return Ok(());
         }
@@ -282,7 +282,7 @@ impl Inner {
                 (None, None) => Some(None),
                 (Some(published), Some(record)) => (published.record == record
                     && published.touched == self.touched(tenant)
-                    && Arc::ptr_eq(&published.mappings, &self.projector.mappings()))
+                    && published.mappings.is_same(&self.projector.mappings()))
                 .then_some(published.trouble),
                 _ => None,
             }

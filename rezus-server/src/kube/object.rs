@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use rezus_core::base::Timestamp;
-use rezus_core::declared::projection::SpecFields;
-use rezus_core::declared::projector::Lifetime;
+use rezus_core::declared::projection::{Lifetime, SpecFields};
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
 use serde_json::value::RawValue;

@@ -7,8 +7,7 @@ mod tenant;
 use rezus_core::base::Timestamp;
 use rezus_core::declared::mapping::extract::Kind;
 use rezus_core::declared::mapping::{Origin, Provider};
-use rezus_core::declared::projection::SpecFields;
-use rezus_core::declared::projector::Lifetime;
+use rezus_core::declared::projection::{Lifetime, SpecFields};
 use rezus_core::declared::resource::{AddressType, Machine, NodeGroup, Projection, Role};
 use serde_json::json;
 use uuid::Uuid;
@@ -120,7 +119,7 @@ pub fn machine(machine: &Machine, tenant: &str, lifetime: Option<&Lifetime>) -> 
         .text(Some(machine.address.as_str()));
     let fields = vec![
         ("spec.role", role.map(ToOwned::to_owned)),
-        ("spec.provider", Some(machine.provider.clone())),
+        ("spec.provider", Some(machine.provider.to_string())),
         ("spec.nodeGroup", machine.node_group.as_ref().map(ToString::to_string)),
     ];
     Draft::new(&MACHINE, object, fields, cells)

@@ -13,6 +13,7 @@ use http_body_util::BodyExt as _;
 use rezus_core::base::Timestamp;
 use rezus_core::declared::backend::{Ingested, Refusal, Unlock, ingest};
 use rezus_core::declared::compute::{Busy, Compute};
+use rezus_core::declared::mapping::Mappings;
 use rezus_core::declared::{Fingerprint, LockError, LockId, LockInfo};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::Instrument as _;
@@ -121,9 +122,14 @@ impl Intake {
     /// # Errors
     ///
     /// [`ApiError`] if there is no such thread any more: the server is ending.
-    pub(super) async fn ingest(&self, received: Received) -> Result<Result<Admitted, Refusal>, ApiError> {
+    pub(super) async fn ingest(
+        &self,
+        received: Received,
+        mappings: Mappings,
+    ) -> Result<Result<Admitted, Refusal>, ApiError> {
         let Received { body, content_md5, place } = received;
-        self.on_a_core(move || ingest(body, content_md5).map(|state| Admitted { state, place })).await
+        self.on_a_core(move || ingest(body, content_md5, &mappings).map(|state| Admitted { state, place }))
+            .await
     }
 
     /// Computes over so many bytes of states: once there is room for them in memory, on a thread that may block, and on

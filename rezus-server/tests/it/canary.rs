@@ -4,6 +4,7 @@
 mod commands;
 
 use rezus_core::declared::backend::ingest;
+use rezus_core::declared::mapping::Mappings;
 use rezus_core::declared::reader::StateReader;
 use rezus_server::{api, kube, state_backend, telemetry};
 use rezus_testkit::canary::Canary;
@@ -388,7 +389,7 @@ async fn debug_output_tells_lengths_and_no_content() {
     let tenant = TENANT.parse().unwrap();
     let object = reader.object(&tenant, &ADDRESS.parse().unwrap(), None).await.unwrap();
     let listing = reader.list(&tenant).await.unwrap();
-    let ingested = ingest(state(2, "debug").into(), None).unwrap();
+    let ingested = ingest(state(2, "debug").into(), None, &Mappings::built_in()).unwrap();
     let document = rezus_core::declared::document::read(state(2, "debug").as_bytes()).unwrap();
     for shown in [
         format!("{object:?}"),

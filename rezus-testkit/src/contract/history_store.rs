@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rezus_core::declared::Fingerprint;
-use rezus_core::declared::projection::{History, ResourceKind};
-use rezus_core::declared::projector::Lifetime;
+use rezus_core::declared::projection::{History, Lifetime, ResourceKind};
 use rezus_core::declared::store::{HistoryEntry, HistoryHead, HistoryStore, StateStore};
 
 use crate::sample::{commit_body, noon_plus, remove, tenant, version};
@@ -30,6 +29,7 @@ macro_rules! history_store_contract {
             $fixture,
             a_removed_tenant_loses_its_history,
             a_table_is_swapped_at_once_and_kept,
+            a_table_that_was_made_of_another_than_is_there_changes_nothing,
             tables_of_tenants_are_apart,
         );
     };
@@ -73,21 +73,41 @@ pub async fn a_table_is_swapped_at_once_and_kept(fixture: &dyn HistoryStoreFixtu
     let (_, store) = fixture.open().await;
     let prod = tenant("prod");
     assert_eq!(store.history(&prod).await.unwrap(), None);
+    let mut before = None;
     for (number, table) in [(1, entries(1)), (2, entries(5)), (3, Vec::new()), (4, entries(7))] {
-        store.put_history(&prod, head(number), table.clone()).await.unwrap();
+        assert!(store.put_history(&prod, before, head(number), table.clone()).await.unwrap());
+        before = Some(head(number));
         for handle in [&store, &fixture.open().await.1] {
             assert_eq!(handle.history(&prod).await.unwrap(), Some((head(number), sorted(table.clone()))));
         }
     }
 }
 
+/// Of two that carry a table on at once, the second changes nothing, whichever has the later version.
+pub async fn a_table_that_was_made_of_another_than_is_there_changes_nothing(
+    fixture: &dyn HistoryStoreFixture,
+) {
+    let (_, store) = fixture.open().await;
+    let prod = tenant("prod");
+    assert!(!store.put_history(&prod, Some(head(1)), head(2), entries(2)).await.unwrap());
+    assert_eq!(store.history(&prod).await.unwrap(), None);
+    assert!(store.put_history(&prod, None, head(2), entries(2)).await.unwrap());
+    let other = HistoryHead { sha256: head(1).sha256, ..head(2) };
+    for before in [None, Some(head(1)), Some(other)] {
+        for late in [head(1), head(3)] {
+            assert!(!store.put_history(&prod, before, late, entries(3)).await.unwrap());
+        }
+    }
+    assert_eq!(store.history(&prod).await.unwrap(), Some((head(2), sorted(entries(2)))));
+}
+
 /// What is put for one tenant is nothing to another.
 pub async fn tables_of_tenants_are_apart(fixture: &dyn HistoryStoreFixture) {
     let (_, store) = fixture.open().await;
     let (prod, test) = (tenant("prod"), tenant("test"));
-    store.put_history(&prod, head(1), entries(1)).await.unwrap();
-    store.put_history(&test, head(2), entries(2)).await.unwrap();
-    store.put_history(&test, head(3), Vec::new()).await.unwrap();
+    assert!(store.put_history(&prod, None, head(1), entries(1)).await.unwrap());
+    assert!(store.put_history(&test, None, head(2), entries(2)).await.unwrap());
+    assert!(store.put_history(&test, Some(head(2)), head(3), Vec::new()).await.unwrap());
     assert_eq!(store.history(&prod).await.unwrap(), Some((head(1), sorted(entries(1)))));
 }
 
@@ -97,7 +117,7 @@ pub async fn a_removed_tenant_loses_its_history(fixture: &dyn HistoryStoreFixtur
     let (prod, test) = (tenant("prod"), tenant("test"));
     for name in [&prod, &test] {
         commit_body(states.as_ref(), name, "written").await;
-        store.put_history(name, head(1), entries(1)).await.unwrap();
+        assert!(store.put_history(name, None, head(1), entries(1)).await.unwrap());
     }
     remove(states.as_ref(), &prod).await;
     assert_eq!(store.history(&prod).await.unwrap(), None);

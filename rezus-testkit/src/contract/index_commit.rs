@@ -12,8 +12,8 @@ use rezus_core::declared::store::{CommitError, IndexStore, StateStore};
 
 use super::poll::drop_after;
 use crate::sample::{
-    append_to, commit_version, decide, encrypted_version, indexed_body, new_version, random_bytes, remove,
-    tenant, tombstone, version,
+    SECRET_RULES, append_to, commit_version, decide, encrypted_version, indexed_body, new_version,
+    random_bytes, remove, tenant, tombstone, version,
 };
 
 /// Storage of its own for one law.
@@ -56,6 +56,7 @@ fn head_of(number: u64, rows: usize, seed: u64) -> IndexHead {
         sha256: Fingerprint::of(&body).sha256,
         format: INDEX_FORMAT,
         rows: u64::try_from(rows).unwrap(),
+        secret_rules: SECRET_RULES,
     }
 }
 

@@ -50,6 +50,7 @@ fn head(number: u64, rows: &[IndexRow]) -> IndexHead {
         sha256: Fingerprint::of(&number.to_le_bytes()).sha256,
         format: INDEX_FORMAT,
         rows: u64::try_from(rows.len()).unwrap(),
+        secret_rules: Fingerprint::of(&(number + 1).to_le_bytes()).sha256,
     }
 }
 

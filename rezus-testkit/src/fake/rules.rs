@@ -40,7 +40,7 @@ pub(super) fn check_shape(change: &Change) {
 
 /// Checks a version that is to be appended.
 fn check_version(append: &NewVersion) {
-    let NewVersion { meta, body, rows } = append;
+    let NewVersion { meta, body, rows, secret_rules: _ } = append;
     assert_eq!(
         u64::try_from(body.len()),
         Ok(meta.size_bytes),

@@ -194,13 +194,17 @@ impl HistoryStore for FakeStateStore {
     async fn put_history(
         &self,
         tenant: &TenantName,
+        before: Option<HistoryHead>,
         head: HistoryHead,
         mut entries: Vec<HistoryEntry>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         entries.sort_by(|a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
         self.writing(|storage| {
-            storage.histories.insert(tenant.clone(), (head, entries));
-            Ok(())
+            let is_same = storage.histories.get(tenant).map(|(stored, _)| *stored) == before;
+            if is_same {
+                storage.histories.insert(tenant.clone(), (head, entries));
+            }
+            Ok(is_same)
         })
         .await
     }

@@ -180,8 +180,8 @@ impl Storage {
         if let Some((meta, _)) = change.mark_intermediate.and_then(|version| versions.get_mut(&version)) {
             meta.intermediate = true;
         }
-        if let Some(NewVersion { meta, body, rows }) = change.append {
-            self.take_rows(&change.tenant, &meta, &rows);
+        if let Some(NewVersion { meta, body, rows, secret_rules }) = change.append {
+            self.take_rows(&change.tenant, &meta, &rows, secret_rules);
             versions.insert(meta.version, (meta, body));
         }
         self.tenants.insert(change.tenant, Tenant { record, revision, versions });
@@ -189,7 +189,13 @@ impl Storage {
     }
 
     /// Takes the index along with a version. Of an envelope there is none: the last known one stays, and is behind.
-    fn take_rows(&mut self, tenant: &TenantName, meta: &VersionMeta, rows: &[IndexRow]) {
+    fn take_rows(
+        &mut self,
+        tenant: &TenantName,
+        meta: &VersionMeta,
+        rows: &[IndexRow],
+        secret_rules: [u8; 32],
+    ) {
         if self.index_lags || meta.content == Content::Encrypted {
             return;
         }
@@ -199,6 +205,7 @@ impl Storage {
             sha256: meta.fingerprint.sha256,
             format: INDEX_FORMAT,
             rows: count,
+            secret_rules,
         };
         self.replace(tenant, head, rows);
     }

@@ -89,6 +89,7 @@ async fn a_lagging_index_stays_behind_until_it_is_replaced() {
         sha256: rezus_core::declared::Fingerprint::of(&body).sha256,
         format: 1,
         rows: 3,
+        secret_rules: [1; 32],
     };
     store.replace(&prod, head, rows.clone().into()).await.unwrap();
     commit_version(&store, &prod, |number| new_version(number, body, rows)).await;

@@ -17,9 +17,10 @@ const ARROWS: [(&str, &[&str]); 6] = [
 ];
 
 /// All that the core may use: nothing that does I/O, knows a runtime, or speaks a protocol.
-const CORE_MAY_USE: [&str; 16] = [
+const CORE_MAY_USE: [&str; 18] = [
     "aho-corasick",
     "async-trait",
+    "base64",
     "bytes",
     "crc32fast",
     "jiff",

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
 use crate::declared::Fingerprint;
 use crate::declared::backend::refusal::Refusal;
 use crate::declared::backend::rules::Candidate;
 use crate::declared::document::{self, Document};
 use crate::declared::index::IndexRow;
+use crate::declared::mapping::Mappings;
 use crate::declared::store::Content;
 
 /// A body that was checked and can be kept.
@@ -17,6 +18,8 @@ pub struct Ingested {
     pub(super) body: Bytes,
     pub(super) candidate: Candidate,
     pub(super) rows: Arc<[IndexRow]>,
+    /// The digest of the rules by which the rows were masked.
+    pub(super) secret_rules: [u8; 32],
 }
 
 /// Sizes only: the body holds secrets.
@@ -33,19 +36,21 @@ const WORTH_A_THREAD: usize = 1 << 20;
 /// Checks a body and derives all that is kept of it. Takes about 5 ns a byte, most of it for MD5: call it where
 /// blocking is allowed.
 ///
-/// `content_md5` is the digest that the client sent, if any.
+/// `content_md5` is the digest that the client sent, if any; `mappings` say which places hold secrets besides those that
+/// are known without them.
 ///
 /// # Errors
 ///
 /// [`Refusal::DigestMismatch`] and [`Refusal::Document`].
-pub fn ingest(body: Bytes, content_md5: Option<[u8; 16]>) -> Result<Ingested, Refusal> {
+pub fn ingest(body: Bytes, content_md5: Option<[u8; 16]>, mappings: &Mappings) -> Result<Ingested, Refusal> {
+    let read = || document::read_with(&body, &|resource_type| mappings.secret_rules(resource_type));
     let (fingerprint, document) = if body.len() < WORTH_A_THREAD {
-        (Fingerprint::of(&body), document::read(&body))
+        (Fingerprint::of(&body), read())
     } else {
         std::thread::scope(|scope| {
             // MD5 alone takes as long as all the rest.
             let md5 = scope.spawn(|| Fingerprint::md5_of(&body));
-            let document = document::read(&body);
+            let document = read();
             let sha256 = Fingerprint::sha256_of(&body);
             let md5 = md5.join().unwrap_or_else(|_| Fingerprint::md5_of(&body));
             (Fingerprint { sha256, md5 }, document)
@@ -82,5 +87,26 @@ pub fn ingest(body: Bytes, content_md5: Option<[u8; 16]>) -> Result<Ingested, Re
             (candidate, Vec::new())
         }
     };
-    Ok(Ingested { body, candidate, rows: rows.into() })
+    Ok(Ingested { body, candidate, rows: rows.into(), secret_rules: mappings.secrets_digest() })
+}
+
+/// Returns the state with another serial: only the bytes of that number change. Where a state has none, which the tools
+/// read as 0, the member is put first.
+pub(super) fn renumbered(body: &Bytes, serial: u64) -> Result<Bytes, Refusal> {
+    let span = match document::read(body).map_err(Refusal::Document)? {
+        Document::Plain(state) => state.serial_span,
+        Document::Encrypted(_) => unreachable!("an encrypted version was refused before its bytes were read"),
+    };
+    let (span, text) = span.map_or_else(
+        || {
+            let behind_brace = body.iter().position(|byte| *byte == b'{').map_or(0, |place| place + 1);
+            (behind_brace..behind_brace, format!("\"serial\":{serial},"))
+        },
+        |span| (span, serial.to_string()),
+    );
+    let mut renumbered = BytesMut::with_capacity(body.len() + text.len());
+    renumbered.extend_from_slice(&body[..span.start]);
+    renumbered.extend_from_slice(text.as_bytes());
+    renumbered.extend_from_slice(&body[span.end..]);
+    Ok(renumbered.freeze())
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use super::context::{self, can_refer, shared_call};
 use super::dom::Object;
@@ -11,7 +11,7 @@ use super::rule::{Condition, Depends, Join, Origin, Rule, Subject, Test};
 use super::text;
 use super::visit::{Base, Complaint, Visit, is_something};
 use super::world::{World, join_key};
-use crate::declared::resource::Source;
+use crate::declared::resource::{Places, Spot};
 
 /// How many values a rule may find.
 const MOST_VALUES: usize = 1_000;
@@ -47,13 +47,13 @@ pub(super) enum From {
     /// The object itself.
     Row(usize),
     /// Below an object: its row, and the path from there.
-    Below(Rc<(usize, String)>),
+    Below(Arc<(usize, String)>),
 }
 
 /// What following dependencies to one block found.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
-    items: Vec<(String, Rc<(usize, String)>)>,
+    items: Vec<(String, Arc<(usize, String)>)>,
     read: Vec<usize>,
     complaint: Option<Complaint>,
 }
@@ -146,24 +146,26 @@ impl<'d, 'a: 'd> Eval<'d, 'a> {
             Origin::Concat(rules, with) => self.concat(rules, with, at, rule),
         };
         if !is_plain {
-            let mut changed = Vec::new();
+            let mut changed = Vec::with_capacity(items.len());
             for item in items {
-                self.apply(rule, &item, at, &mut changed);
+                self.apply(rule, item, at, &mut changed);
             }
             items = changed;
         }
-        let mut useful = Vec::new();
-        for mut item in items {
-            if useful.len() == MOST_VALUES {
+        let mut useful = 0;
+        items.retain_mut(|item| {
+            if useful == MOST_VALUES {
                 self.visit.complain(Complaint::TooMany);
-                break;
+                return false;
             }
             if rule.steps.precedence != 0 {
                 item.precedence = rule.steps.precedence;
             }
-            useful.extend(self.accepted(item, want));
-        }
-        useful
+            let is_useful = self.accepts(item, want);
+            useful += usize::from(is_useful);
+            is_useful
+        });
+        items
     }
 
     fn named(&mut self, rule: &'d Rule, find: impl FnOnce(&mut Self) -> Vec<Item<'d>>) -> Vec<Item<'d>> {
@@ -174,33 +176,33 @@ impl<'d, 'a: 'd> Eval<'d, 'a> {
         items
     }
 
-    /// Returns the value as it is of use, if it is.
-    fn accepted(&mut self, mut item: Item<'d>, want: Want) -> Option<Item<'d>> {
+    /// Tells whether a value is of use, and spells it as it is.
+    fn accepts(&mut self, item: &mut Item<'d>, want: Want) -> bool {
         if text::is_nothing(&item.text) {
-            return None;
+            return false;
         }
         if item.text.len() > LONGEST_VALUE {
             self.visit.complain(Complaint::TooLong);
-            return None;
+            return false;
         }
         if want == Want::Text {
-            return Some(item);
+            return true;
         }
         let address = ip::parse(&item.text);
         match (want, address) {
             (Want::Ip | Want::IpOrName, Some(address)) => {
-                if !ip::is_usable(address) {
-                    return None;
+                let is_usable = ip::is_usable(address);
+                if is_usable {
+                    item.text = Cow::Owned(address.to_string());
                 }
-                item.text = Cow::Owned(address.to_string());
-                Some(item)
+                is_usable
             }
             (Want::Ip, None) => {
                 self.visit.complain(Complaint::NoAddress);
-                None
+                false
             }
-            (Want::IpOrName | Want::Name, None) if ip::is_name(&item.text) => Some(item),
-            _ => None,
+            (Want::IpOrName | Want::Name, None) => ip::is_name(&item.text),
+            _ => false,
         }
     }
 
@@ -227,7 +229,7 @@ impl<'d, 'a: 'd> Eval<'d, 'a> {
         if ours.is_empty() {
             return Vec::new();
         }
-        let index = self.world.index(join);
+        let Some(index) = self.world.index(join) else { return Vec::new() };
         let keys: BTreeSet<String> =
             ours.iter().map(|text| join_key(join, module, &ip::comparable(text))).collect();
         let mut matches = BTreeSet::new();
@@ -292,7 +294,7 @@ impl<'d, 'a: 'd> Eval<'d, 'a> {
                 .items
                 .iter()
                 .map(|(text, below)| {
-                    let from = From::Below(Rc::clone(below));
+                    let from = From::Below(Arc::clone(below));
                     Item { text: Cow::Owned(text.clone()), from, words: "", precedence: 0 }
                 })
                 .collect();
@@ -307,11 +309,11 @@ impl<'d, 'a: 'd> Eval<'d, 'a> {
     }
 
     /// Reads all instances of a block that ours may depend on; once for each module instance that asks.
-    fn follow(&mut self, depends: &'d Depends, address: &str, at: At<'d>, want: Want) -> Rc<Kept> {
+    fn follow(&mut self, depends: &'d Depends, address: &str, at: At<'d>, want: Want) -> Arc<Kept> {
         let module = self.world.row(at.row).map(|row| row.module.as_str()).unwrap_or_default();
         let key = (depends.number, address.to_owned(), shared_call(module, address), want);
-        if let Some(kept) = self.world.kept.borrow().get(&key) {
-            return Rc::clone(kept);
+        if let Some(kept) = self.world.kept(&key) {
+            return kept;
         }
         let mut kept = Kept::default();
         let mut first: Option<Vec<Item<'d>>> = None;
@@ -345,32 +347,37 @@ impl<'d, 'a: 'd> Eval<'d, 'a> {
                 kept.complaint = kept.complaint.or(complaint);
             }
         }
-        let kept = Rc::new(kept);
-        self.world.kept.borrow_mut().insert(key, Rc::clone(&kept));
+        let kept = Arc::new(kept);
+        self.world.keep(key, Arc::clone(&kept));
         kept
     }
 
-    fn below(&self, item: &Item<'_>) -> Rc<(usize, String)> {
+    fn below(&self, item: &Item<'_>) -> Arc<(usize, String)> {
         match &item.from {
             From::Place(place) => {
                 let row = self.visit.get(*place).map_or(usize::MAX, |place| place.row);
-                Rc::new((row, self.visit.path_of(*place)))
+                let mut path = String::new();
+                self.visit.push_path(*place, &mut path);
+                Arc::new((row, path))
             }
-            From::Row(row) => Rc::new((*row, String::new())),
-            From::Below(below) => Rc::clone(below),
+            From::Row(row) => Arc::new((*row, String::new())),
+            From::Below(below) => Arc::clone(below),
         }
     }
 
     /// Returns where a value was found.
-    pub(super) fn source(&self, item: &Item<'_>) -> Option<Source> {
-        let below = self.below(item);
-        let row = self.world.row(below.0)?;
-        Some(Source {
-            address: row.address.clone(),
-            deposed: row.deposed.clone(),
-            path: row.json_path() + &below.1,
-            rule: item.words.to_owned(),
-        })
+    pub(super) fn spot(&self, item: &Item<'_>, places: &mut Places) -> Option<Spot> {
+        let row = match &item.from {
+            From::Place(place) => self.visit.get(*place)?.row,
+            From::Row(row) => *row,
+            From::Below(below) => below.0,
+        };
+        let place = places.of(item.words, |text| match &item.from {
+            From::Place(place) => self.visit.push_path(*place, text),
+            From::Row(_) => {}
+            From::Below(below) => text.push_str(&below.1),
+        });
+        Some(Spot::new(self.world.row(row)?, place))
     }
 }
 

@@ -1,9 +1,10 @@
 //! What the rules of a mapping found in one object, before machines are put together from it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::declared::mapping::Mappings;
-use crate::declared::resource::{NodeAddress, Problem, Source};
+use crate::declared::resource::{NodeAddress, Problem, Spot};
 
 /// A field that a mapping can fill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,7 +49,7 @@ pub struct Found {
     /// The value, as text; numbers are canonical decimals.
     pub value: String,
     /// Where it was read.
-    pub source: Source,
+    pub source: Spot,
     /// How much a rule of this kind is to be believed when two objects of one machine disagree: greater wins.
     pub precedence: i32,
 }
@@ -75,12 +76,12 @@ pub struct Extract {
     /// What it is.
     pub kind: Kind,
     /// The mapping's name.
-    pub mapping: String,
+    pub mapping: Arc<str>,
     /// The fields that were found.
     pub fields: BTreeMap<Field, Found>,
     /// The addresses that were found, each once, with their sources. Loopback, link-local, unspecified and what the
     /// mapping leaves out are gone already.
-    pub addresses: Vec<(NodeAddress, Source)>,
+    pub addresses: Vec<(NodeAddress, Spot)>,
     /// IP addresses that are the cluster's and not this machine's alone (a virtual IP): to be dropped from machines.
     pub shared_addresses: Vec<String>,
     /// Fields that could not be read.

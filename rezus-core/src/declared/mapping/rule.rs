@@ -220,6 +220,8 @@ pub(super) struct Uses {
     pub(super) wanted: HashMap<String, Wanted>,
     /// Types whose objects are looked at from others.
     pub(super) used: HashSet<String>,
+    /// A number above those of all joins.
+    pub(super) joins: usize,
 }
 
 impl Uses {
@@ -242,6 +244,7 @@ impl Uses {
             Origin::Context(_) | Origin::Value(_) => {}
             Origin::Join(join) => {
                 self.used.extend(join.types.iter().cloned());
+                self.joins = self.joins.max(join.number + 1);
                 for (theirs, ours) in &join.pairs {
                     for other in &join.types {
                         self.path(other, theirs);

@@ -1,6 +1,7 @@
 //! Runs the rules over objects.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::Inner;
 use super::compile::field_name;
@@ -12,31 +13,46 @@ use super::ip;
 use super::rule::{AddressList, Block};
 use super::visit::{Base, Complaint, MORE_FOR_ELEMENT, Visit, Way};
 use super::world::World;
+use crate::declared::cores;
 use crate::declared::index::IndexRow;
-use crate::declared::resource::{AddressType, NodeAddress, Problem};
+use crate::declared::resource::{AddressType, NodeAddress, Places, Problem};
 
 /// Evaluates all rules for all objects at hand.
 pub(super) fn run(mappings: &Inner, rows: Vec<(&IndexRow, &[u8])>) -> Vec<Extract> {
+    let names: Vec<Arc<str>> =
+        mappings.providers.iter().map(|provider| provider.name.as_str().into()).collect();
     let world = World::new(mappings, rows);
-    let mut extracts = Vec::new();
-    for at in 0..world.len() {
-        let Some(row) = world.row(at).filter(|row| row.deposed.is_none()) else { continue };
-        let name = type_name(row);
-        let source = Provider::of(&row.provider).source;
-        let Some(rules) = mappings.rules(&name, source).filter(|rules| !rules.blocks.is_empty()) else {
-            continue;
-        };
-        let mapping = mappings.providers.get(rules.provider).map(|provider| provider.name.as_str());
-        let mapping = mapping.unwrap_or_default();
-        if mappings.used.contains(&*name) {
-            if let Some(object) = world.object(at) {
-                one(&world, at, object, &rules.blocks, mapping, &mut extracts);
-            }
-        } else if let Some(object) = world.read(at) {
-            one(&world, at, &object, &rules.blocks, mapping, &mut extracts);
+    cores::spread(world.len(), |range| {
+        let mut made = Made { places: Places::default(), extracts: Vec::new() };
+        for at in range {
+            object(&world, at, &names, &mut made);
         }
+        made.extracts
+    })
+}
+
+/// What was made so far.
+struct Made {
+    places: Places,
+    extracts: Vec<Extract>,
+}
+
+/// Evaluates the rules for one object.
+fn object(world: &World<'_>, at: usize, names: &[Arc<str>], made: &mut Made) {
+    let Some(row) = world.row(at).filter(|row| row.deposed.is_none()) else { return };
+    let name = type_name(row);
+    let source = Provider::of(&row.provider).source;
+    let Some(rules) = world.mappings.rules(&name, source).filter(|rules| !rules.blocks.is_empty()) else {
+        return;
+    };
+    let Some(mapping) = names.get(rules.provider) else { return };
+    if world.mappings.used.contains(&*name) {
+        if let Some(object) = world.object(at) {
+            one(world, at, object, &rules.blocks, mapping, made);
+        }
+    } else if let Some(object) = world.read(at) {
+        one(world, at, &object, &rules.blocks, mapping, made);
     }
-    extracts
 }
 
 /// Evaluates the first block that fits an object.
@@ -45,8 +61,8 @@ fn one<'d, 'a: 'd>(
     row: usize,
     object: &'d Object<'d>,
     blocks: &'d [Block],
-    mapping: &str,
-    extracts: &mut Vec<Extract>,
+    mapping: &Arc<str>,
+    made: &mut Made,
 ) {
     if object.is_broken {
         return;
@@ -61,7 +77,8 @@ fn one<'d, 'a: 'd>(
     };
     let Some(block) = blocks.iter().find(|block| fits(&mut eval, block)) else { return };
     let Some(each) = &block.each else {
-        extracts.push(extract(&mut eval, at, block, mapping));
+        let extract = extract(&mut eval, at, block, mapping, &mut made.places);
+        made.extracts.push(extract);
         return;
     };
     let elements = eval.visit.find(&each.path, at.base);
@@ -77,17 +94,24 @@ fn one<'d, 'a: 'd>(
         }
         eval.label = Some(label);
         eval.read.clear();
-        extracts.push(extract(&mut eval, At { base, ..at }, block, mapping));
+        let extract = extract(&mut eval, At { base, ..at }, block, mapping, &mut made.places);
+        made.extracts.push(extract);
     }
 }
 
 /// Evaluates a block for an object, or for one element of it.
-fn extract<'d, 'a: 'd>(eval: &mut Eval<'d, 'a>, at: At<'d>, block: &'d Block, mapping: &str) -> Extract {
+fn extract<'d, 'a: 'd>(
+    eval: &mut Eval<'d, 'a>,
+    at: At<'d>,
+    block: &'d Block,
+    mapping: &Arc<str>,
+    places: &mut Places,
+) -> Extract {
     let mut extract = Extract {
         row: at.row,
         element: eval.label.clone(),
         kind: block.kind,
-        mapping: mapping.to_owned(),
+        mapping: Arc::clone(mapping),
         fields: BTreeMap::new(),
         addresses: Vec::new(),
         shared_addresses: Vec::new(),
@@ -98,7 +122,7 @@ fn extract<'d, 'a: 'd>(eval: &mut Eval<'d, 'a>, at: At<'d>, block: &'d Block, ma
         eval.visit.complaint = None;
         let found = eval.first(rules, at, Want::Text).into_iter().next();
         let found = found.and_then(|item| {
-            let source = eval.source(&item)?;
+            let source = eval.spot(&item, places)?;
             Some(Found { value: item.text.into_owned(), source, precedence: item.precedence })
         });
         match (found, eval.visit.complaint) {
@@ -119,7 +143,7 @@ fn extract<'d, 'a: 'd>(eval: &mut Eval<'d, 'a>, at: At<'d>, block: &'d Block, ma
                 AddressList::Hostname => Want::Name,
             };
             for item in eval.rule(rule, at, want) {
-                add_address(eval, *list, &item, &mut seen, &mut extract);
+                add_address(eval, *list, &item, places, &mut seen, &mut extract);
             }
             if let Some(complaint) = eval.visit.complaint {
                 problem(&mut extract, "addresses", complaint);
@@ -135,6 +159,7 @@ fn add_address(
     eval: &Eval<'_, '_>,
     list: AddressList,
     item: &Item<'_>,
+    places: &mut Places,
     seen: &mut BTreeSet<String>,
     extract: &mut Extract,
 ) {
@@ -151,7 +176,7 @@ fn add_address(
         (AddressList::Internal | AddressList::Mixed, _) => AddressType::InternalIp,
     };
     if seen.insert(item.text.to_string())
-        && let Some(source) = eval.source(item)
+        && let Some(source) = eval.spot(item, places)
     {
         extract.addresses.push((NodeAddress { kind, address: item.text.to_string() }, source));
     }

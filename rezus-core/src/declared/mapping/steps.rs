@@ -22,16 +22,19 @@ impl<'d, 'a: 'd> Eval<'d, 'a> {
         if let Some(parallel) = &rule.steps.parallel {
             places = self.parallel(parallel, places, at);
         }
-        let mut items = Vec::new();
+        let mut items = Vec::with_capacity(places.len());
         for place in places {
-            let found: Vec<(usize, Cow<'d, str>)> = match (&rule.steps.lift, &rule.steps.tag) {
-                (Some(lift), _) => self.lift(lift, place).map(|text| (place, text)).into_iter().collect(),
-                (None, Some(tag)) => self.tag(tag, place).into_iter().collect(),
-                (None, None) => self.visit.text(place).map(|text| (place, text)).into_iter().collect(),
+            let found = match (&rule.steps.lift, &rule.steps.tag) {
+                (Some(lift), _) => self.lift(lift, place).map(|text| (place, text)),
+                (None, Some(tag)) => self.tag(tag, place),
+                (None, None) => self.visit.text(place).map(|text| (place, text)),
             };
-            let item =
-                |(place, text)| Item { text, from: From::Place(place), words: &rule.words, precedence: 0 };
-            items.extend(found.into_iter().map(item));
+            items.extend(found.map(|(place, text)| Item {
+                text,
+                from: From::Place(place),
+                words: &rule.words,
+                precedence: 0,
+            }));
         }
         items
     }
@@ -144,13 +147,19 @@ impl<'d, 'a: 'd> Eval<'d, 'a> {
     }
 
     /// Does the steps that work on texts.
-    pub(super) fn apply(&mut self, rule: &'d Rule, item: &Item<'d>, at: At<'d>, into: &mut Vec<Item<'d>>) {
+    pub(super) fn apply(&mut self, rule: &'d Rule, item: Item<'d>, at: At<'d>, into: &mut Vec<Item<'d>>) {
         let steps = &rule.steps;
         if item.text.len() > LONGEST_TEXT {
             self.visit.complain(Complaint::TooLong);
             return;
         }
         let is_path = matches!(rule.origin, super::rule::Origin::Path(_));
+        if steps.split.is_none() && (steps.tag.is_none() || is_path) {
+            if let Some(text) = self.one(rule, item.text, at) {
+                into.push(Item { text, ..item });
+            }
+            return;
+        }
         let mut texts = vec![item.text.clone()];
         if let (Some(tag), false) = (&steps.tag, is_path) {
             texts = in_text(tag, &item.text).map(|found| Cow::Owned(found.to_owned())).into_iter().collect();

@@ -143,15 +143,23 @@ impl<'d> Visit<'d> {
             }
         }
         for step in &path.steps {
-            let mut next = Vec::new();
-            for place in found {
-                self.step(step, place, base, &mut next);
-                if next.len() > MOST_FOUND {
-                    self.complain(Complaint::TooMany);
-                    return Vec::new();
+            if let [only] = *found {
+                found.clear();
+                self.step(step, only, base, &mut found);
+            } else {
+                let mut next = Vec::new();
+                for place in found {
+                    self.step(step, place, base, &mut next);
+                    if next.len() > MOST_FOUND {
+                        break;
+                    }
                 }
+                found = next;
             }
-            found = next;
+            if found.len() > MOST_FOUND {
+                self.complain(Complaint::TooMany);
+                return Vec::new();
+            }
         }
         found
     }
@@ -320,31 +328,30 @@ impl<'d> Visit<'d> {
     }
 
     /// Spells a place: below the instance object, as a JSON path (RFC 9535).
-    pub(super) fn path_of(&self, at: usize) -> String {
-        let mut ways = Vec::new();
-        let mut place = self.get(at);
-        if let Some(Place { node: Node { value: Value::Flat { name, .. }, .. }, .. }) = place {
-            let mut text = ".attributes_flat".to_owned();
-            push_member(&mut text, name);
-            return text;
+    pub(super) fn push_path(&self, at: usize, text: &mut String) {
+        let Some(place) = self.get(at) else { return };
+        if let Value::Flat { name, .. } = &place.node.value {
+            text.push_str(".attributes_flat");
+            push_member(text, name);
+        } else {
+            self.push_way(place, text);
         }
-        while let Some(found) = place {
-            ways.push(found.way);
-            place = found.above.and_then(|above| self.get(above));
+    }
+
+    /// Values that are looked at nest no deeper than objects are read.
+    fn push_way(&self, place: Place<'d>, text: &mut String) {
+        if let Some(above) = place.above.and_then(|above| self.get(above)) {
+            self.push_way(above, text);
         }
-        let mut text = ".attributes".to_owned();
-        for way in ways.into_iter().rev() {
-            match way {
-                Way::Attributes => {}
-                Way::Member(name) => push_member(&mut text, name),
-                Way::Element(number) => {
-                    text.push('[');
-                    text.push_str(&number.to_string());
-                    text.push(']');
-                }
+        match place.way {
+            Way::Attributes => text.push_str(".attributes"),
+            Way::Member(name) => push_member(text, name),
+            Way::Element(number) => {
+                text.push('[');
+                text.push_str(&number.to_string());
+                text.push(']');
             }
         }
-        text
     }
 
     /// Returns the names of the members on the way to a place, without those of dynamic wrappers.

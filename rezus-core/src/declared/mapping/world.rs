@@ -1,8 +1,7 @@
 //! All objects that rules may look at: read when first needed, and found by the values that they have.
 
-use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeSet, HashMap};
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::context::{block_address, type_name};
 use super::dom::{Object, Wanted};
@@ -17,15 +16,15 @@ pub(super) type Index = HashMap<String, Vec<usize>>;
 /// What was found by following dependencies: by rule, block and module.
 pub(super) type KeptKey = (usize, String, String, Want);
 
-/// The objects of a state, or those of them that are at hand.
+/// The objects of a state, or those of them that are at hand; several threads may look at them.
 pub(super) struct World<'a> {
     pub(super) mappings: &'a Inner,
     rows: Vec<(&'a IndexRow, &'a [u8])>,
-    objects: Vec<OnceCell<Object<'a>>>,
+    objects: Vec<OnceLock<Object<'a>>>,
     by_type: HashMap<String, Vec<usize>>,
-    indexes: RefCell<HashMap<usize, Rc<Index>>>,
-    blocks: OnceCell<Index>,
-    pub(super) kept: RefCell<HashMap<KeptKey, Rc<Kept>>>,
+    indexes: Vec<OnceLock<Index>>,
+    blocks: OnceLock<Index>,
+    kept: Mutex<HashMap<KeptKey, Arc<Kept>>>,
 }
 
 impl<'a> World<'a> {
@@ -40,10 +39,10 @@ impl<'a> World<'a> {
         for found in by_type.values_mut() {
             found.sort_by_key(|at| rows.get(*at).map(|(row, _)| row.position));
         }
-        let mut objects = Vec::new();
-        objects.resize_with(rows.len(), OnceCell::new);
-        let (indexes, kept) = (RefCell::default(), RefCell::default());
-        Self { mappings, rows, objects, by_type, indexes, blocks: OnceCell::new(), kept }
+        let (mut objects, mut indexes) = (Vec::new(), Vec::new());
+        objects.resize_with(rows.len(), OnceLock::new);
+        indexes.resize_with(mappings.joins, OnceLock::new);
+        Self { mappings, rows, objects, by_type, indexes, blocks: OnceLock::new(), kept: Mutex::default() }
     }
 
     pub(super) fn row(&self, at: usize) -> Option<&'a IndexRow> {
@@ -57,27 +56,38 @@ impl<'a> World<'a> {
     /// Reads an object that no other one looks at.
     pub(super) fn read(&self, at: usize) -> Option<Object<'a>> {
         let (row, bytes) = self.rows.get(at)?;
+        Some(self.read_row(row, bytes))
+    }
+
+    fn read_row(&self, row: &IndexRow, bytes: &'a [u8]) -> Object<'a> {
         let nothing = Wanted::default();
         let wanted = self.mappings.wanted.get(&*type_name(row)).unwrap_or(&nothing);
-        Some(Object::read(bytes, row, wanted))
+        Object::read(bytes, row, wanted)
     }
 
     /// Returns an object that others look at; it is read once.
     pub(super) fn object(&self, at: usize) -> Option<&Object<'a>> {
-        let cell = self.objects.get(at)?;
-        if cell.get().is_none() {
-            let object = self.read(at)?;
-            return Some(cell.get_or_init(|| object));
-        }
-        cell.get()
+        let (cell, (row, bytes)) = (self.objects.get(at)?, self.rows.get(at)?);
+        Some(cell.get_or_init(|| self.read_row(row, bytes)))
+    }
+
+    /// Returns what was found by following dependencies, if it was.
+    pub(super) fn kept(&self, key: &KeptKey) -> Option<Arc<Kept>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+    }
+
+    /// Keeps what was found by following dependencies: whoever does finds the same.
+    pub(super) fn keep(&self, key: KeptKey, kept: Arc<Kept>) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).insert(key, kept);
     }
 
     /// Returns the rows that have a value at the join's first path; those whose objects are too large to tell are
     /// not among them.
-    pub(super) fn index(&self, join: &Join) -> Rc<Index> {
-        if let Some(index) = self.indexes.borrow().get(&join.number) {
-            return Rc::clone(index);
-        }
+    pub(super) fn index(&self, join: &Join) -> Option<&Index> {
+        self.indexes.get(join.number).map(|index| index.get_or_init(|| self.indexed(join)))
+    }
+
+    fn indexed(&self, join: &Join) -> Index {
         let mut index = Index::new();
         if let Some((theirs, _)) = join.pairs.first() {
             for at in join.types.iter().filter_map(|name| self.by_type.get(name)).flatten() {
@@ -92,8 +102,6 @@ impl<'a> World<'a> {
                 }
             }
         }
-        let index = Rc::new(index);
-        self.indexes.borrow_mut().insert(join.number, Rc::clone(&index));
         index
     }
 

@@ -1,7 +1,8 @@
 //! One machine from the parts that describe it.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
 
 use super::parts::{self, Mark, Part};
 use super::providers;
@@ -9,8 +10,11 @@ use crate::declared::ResourceAddress;
 use crate::declared::index::{IndexRow, InstanceKey};
 use crate::declared::mapping::extract::{Field, Found};
 use crate::declared::resource::{
-    Context, Decimal, Machine, NodeAddress, Power, Problem, Provenance, Role, Source,
+    Context, Decimal, Machine, NodeAddress, Places, Power, Problem, Provenance, Role, Shapes, Spot,
 };
+
+/// How many fields a machine has, more or less.
+const USUAL_FIELDS: usize = 24;
 
 /// The parts of one machine, and what was decided about it.
 #[derive(Clone, Debug)]
@@ -34,7 +38,31 @@ pub(super) struct Assembled {
 #[derive(Debug)]
 pub(super) struct Candidate<'a> {
     pub(super) address: NodeAddress,
-    source: &'a Source,
+    source: &'a Spot,
+}
+
+/// What machines have in common, each once.
+#[derive(Debug, Default)]
+pub(super) struct Common {
+    places: Places,
+    shapes: Shapes,
+    texts: HashSet<Arc<str>>,
+}
+
+impl Common {
+    pub(super) fn text(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.texts.get(text) {
+            return Arc::clone(known);
+        }
+        let text: Arc<str> = text.into();
+        self.texts.insert(Arc::clone(&text));
+        text
+    }
+
+    /// Tells of what the object itself says, attributes aside.
+    fn of_object(&mut self, row: &IndexRow, rule: &str) -> Spot {
+        Spot::new(row, self.places.of(rule, |_| {}))
+    }
 }
 
 impl<'a> Members<'a> {
@@ -63,7 +91,7 @@ impl<'a> Members<'a> {
 /// of Talos resources.
 pub(super) fn candidates<'a>(members: &Members<'a>) -> Vec<Candidate<'a>> {
     let mut seen: BTreeSet<Mark> = BTreeSet::new();
-    let mut candidates: BTreeMap<NodeAddress, &Source> = BTreeMap::new();
+    let mut candidates: BTreeMap<NodeAddress, &Spot> = BTreeMap::new();
     for part in members.all() {
         let fresh = part
             .extract
@@ -80,44 +108,42 @@ pub(super) fn candidates<'a>(members: &Members<'a>) -> Vec<Candidate<'a>> {
     candidates.into_iter().map(|(address, source)| Candidate { address, source }).collect()
 }
 
-pub(super) fn machine(members: &Members<'_>, rows: &[IndexRow]) -> Assembled {
+pub(super) fn machine(members: &Members<'_>, rows: &[IndexRow], common: &mut Common) -> Assembled {
     let main = &members.main;
-    let mut builder = Builder { members, provenance: BTreeMap::new(), problems: BTreeSet::new() };
+    let provenance = Vec::with_capacity(USUAL_FIELDS);
+    let mut builder = Builder { members, common, provenance, problems: BTreeSet::new() };
     builder.own_fields();
-    let provider_source = providers::source(&main.row.provider).unwrap_or_default();
+    let provider_source = builder.common.text(&providers::source(&main.row.provider).unwrap_or_default());
     let addresses = builder.addresses();
     let also_known_as = builder.also_known_as();
     let group = members.best(Field::NodeGroup);
     if let Some(group) = group {
         builder.note("nodeGroup", Cow::Borrowed(&group.source));
     }
-    let name = builder.name();
     let machine = Machine {
         object_name: String::new(),
-        name,
+        name: builder.name(),
         address: main.row.address.clone(),
         element: main.extract.element.clone(),
-        resource_type: main.row.resource_type.clone(),
-        provider: main.extract.mapping.clone(),
+        resource_type: builder.common.text(&main.row.resource_type),
+        provider: builder.common.text(&main.extract.mapping),
         provider_source,
         provider_id: builder.text(Field::ProviderId, "providerID"),
         hostname: builder.text(Field::Hostname, "hostname"),
         role: builder.role(),
         node_group: None,
         addresses,
-        instance_type: builder.text(Field::InstanceType, "instanceType"),
-        region: builder.text(Field::Region, "region"),
-        zone: builder.text(Field::Zone, "zone"),
-        image: builder.text(Field::Image, "image"),
+        instance_type: builder.common_text(Field::InstanceType, "instanceType"),
+        region: builder.common_text(Field::Region, "region"),
+        zone: builder.common_text(Field::Zone, "zone"),
+        image: builder.common_text(Field::Image, "image"),
         cpus: builder.read(Field::Cpus, "cpus", "a number of at most 15 digits", exact),
         memory_mib: builder.read(Field::MemoryMib, "memoryMiB", "a whole number of MiB", whole),
         recorded_power: builder.read(Field::Power, "recordedPower", "a power state", Power::parse),
         tainted: main.row.tainted,
         also_known_as,
         problems: builder.problems(),
-        provenance: Provenance::of_sorted(
-            builder.provenance.iter().map(|(field, source)| (&**field, &**source)),
-        ),
+        provenance: builder.provenance(),
         fed_by: fed_by(members, rows),
         context: Context {
             merged: members
@@ -173,13 +199,21 @@ impl Assembled {
 
 struct Builder<'m, 'a> {
     members: &'m Members<'a>,
-    provenance: BTreeMap<Cow<'static, str>, Cow<'a, Source>>,
+    common: &'m mut Common,
+    /// Each field once.
+    provenance: Vec<(Cow<'static, str>, Cow<'a, Spot>)>,
     problems: BTreeSet<Problem>,
 }
 
 impl<'a> Builder<'_, 'a> {
-    fn note(&mut self, field: impl Into<Cow<'static, str>>, source: Cow<'a, Source>) {
-        self.provenance.insert(field.into(), source);
+    fn note(&mut self, field: impl Into<Cow<'static, str>>, source: Cow<'a, Spot>) {
+        self.provenance.push((field.into(), source));
+    }
+
+    fn provenance(&mut self) -> Provenance {
+        self.provenance.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let sorted = self.provenance.iter().map(|(field, source)| (&**field, &**source));
+        Provenance::of_sorted(sorted, &mut self.common.shapes)
     }
 
     /// Notes where that comes from which the object itself says, attributes aside.
@@ -191,7 +225,8 @@ impl<'a> Builder<'_, 'a> {
         }
         fields.push(("tainted", "status"));
         for (field, rule) in fields {
-            self.note(field, Cow::Owned(of_object(row, rule)));
+            let source = self.common.of_object(row, rule);
+            self.note(field, Cow::Owned(source));
         }
     }
 
@@ -201,7 +236,8 @@ impl<'a> Builder<'_, 'a> {
         let main = &self.members.main;
         match &main.row.key {
             Some(InstanceKey::Text(key)) if named.is_none() && main.is_talos() && !key.is_empty() => {
-                self.note("name", Cow::Owned(of_object(main.row, "index_key")));
+                let source = self.common.of_object(main.row, "index_key");
+                self.note("name", Cow::Owned(source));
                 Some(key.clone())
             }
             _ => named,
@@ -209,9 +245,18 @@ impl<'a> Builder<'_, 'a> {
     }
 
     fn text(&mut self, field: Field, name: &'static str) -> Option<String> {
+        self.found(field, name).map(ToOwned::to_owned)
+    }
+
+    /// Returns a text that other machines are likely to have as well.
+    fn common_text(&mut self, field: Field, name: &'static str) -> Option<Arc<str>> {
+        self.found(field, name).map(|text| self.common.text(text))
+    }
+
+    fn found(&mut self, field: Field, name: &'static str) -> Option<&'a str> {
         let found = self.members.best(field)?;
         self.note(name, Cow::Borrowed(&found.source));
-        Some(found.value.clone())
+        Some(&found.value)
     }
 
     fn read<T>(
@@ -246,7 +291,7 @@ impl<'a> Builder<'_, 'a> {
                 field: "role".to_owned(),
                 reason: format!(
                     "{role} by {here} ({}), which is believed, but {other} by {there} ({})",
-                    best.source.rule, found.source.rule
+                    best.source.place.rule, found.source.place.rule
                 ),
             });
         }
@@ -265,11 +310,12 @@ impl<'a> Builder<'_, 'a> {
     }
 
     fn also_known_as(&mut self) -> Vec<ResourceAddress> {
-        let mut known: BTreeMap<&ResourceAddress, Cow<'a, Source>> = BTreeMap::new();
+        let mut known: BTreeMap<&ResourceAddress, Cow<'a, Spot>> = BTreeMap::new();
         for part in &self.members.merged {
             let addresses = part.extract.addresses.iter().map(|(_, source)| source);
-            let source =
-                addresses.min().map_or_else(|| Cow::Owned(of_object(part.row, "address")), Cow::Borrowed);
+            let source = addresses
+                .min()
+                .map_or_else(|| Cow::Owned(self.common.of_object(part.row, "address")), Cow::Borrowed);
             known.entry(&part.row.address).or_insert(source);
         }
         let mut addresses = Vec::new();
@@ -296,18 +342,9 @@ impl<'a> Builder<'_, 'a> {
 }
 
 /// Says where a value is, for a message.
-fn place(source: &Source) -> String {
-    match &source.rule {
-        rule if rule.is_empty() => source.address.to_string(),
+fn place(source: &Spot) -> String {
+    match &*source.place.rule {
+        "" => source.address.to_string(),
         rule => format!("{} ({rule})", source.address),
-    }
-}
-
-fn of_object(row: &IndexRow, rule: &str) -> Source {
-    Source {
-        address: row.address.clone(),
-        deposed: row.deposed.clone(),
-        path: row.json_path(),
-        rule: rule.to_owned(),
     }
 }

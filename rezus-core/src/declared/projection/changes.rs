@@ -200,10 +200,10 @@ impl Cluster {
         let unmapped =
             |(resource_type, count): &(String, u64)| json!({"type": resource_type, "count": count});
         let values = [
-            text(self.cluster_name.as_ref()),
-            text(self.endpoint.as_ref()),
-            text(self.kubernetes_version.as_ref()),
-            text(self.talos_version.as_ref()),
+            text(self.cluster_name.as_deref()),
+            text(self.endpoint.as_deref()),
+            text(self.kubernetes_version.as_deref()),
+            text(self.talos_version.as_deref()),
             list(&self.providers, provider),
             list(&self.unmapped, unmapped),
             list(&self.problems, problem),
@@ -218,7 +218,7 @@ impl NodeGroup {
         let string = |text: &String| json!(text);
         let values = [
             self.role.map(|role| word(role.as_str())),
-            text(self.provider.as_ref()),
+            text(self.provider.as_deref()),
             Some(self.count.to_string()),
             list(&self.machines, string),
             list(&self.instance_types, string),
@@ -234,20 +234,20 @@ impl Machine {
     pub fn spec_fields(&self) -> SpecFields {
         let address = |address: &ResourceAddress| json!(address.as_str());
         let values = [
-            text(self.name.as_ref()),
+            text(self.name.as_deref()),
             Some(word(self.address.as_str())),
             text(Some(&self.resource_type)),
             text(Some(&self.provider)),
             text(Some(&self.provider_source)),
-            text(self.provider_id.as_ref()),
-            text(self.hostname.as_ref()),
+            text(self.provider_id.as_deref()),
+            text(self.hostname.as_deref()),
             self.role.map(|role| word(role.as_str())),
-            text(self.node_group.as_ref()),
+            text(self.node_group.as_deref()),
             list(&self.addresses, node_address),
-            text(self.instance_type.as_ref()),
-            text(self.region.as_ref()),
-            text(self.zone.as_ref()),
-            text(self.image.as_ref()),
+            text(self.instance_type.as_deref()),
+            text(self.region.as_deref()),
+            text(self.zone.as_deref()),
+            text(self.image.as_deref()),
             self.cpus.as_ref().map(ToString::to_string),
             self.memory_mib.as_ref().map(ToString::to_string),
             self.recorded_power.map(|power| word(power.as_str())),
@@ -264,8 +264,8 @@ fn present<const N: usize>(kind: ResourceKind, values: [Option<String>; N]) -> S
     fields.filter_map(|(field, value)| Some((*field, value?))).collect()
 }
 
-fn text(value: Option<&String>) -> Option<String> {
-    value.filter(|text| !text.is_empty()).map(|text| word(text))
+fn text(value: Option<&str>) -> Option<String> {
+    value.filter(|text| !text.is_empty()).map(word)
 }
 
 /// Returns a text as JSON.

@@ -6,7 +6,7 @@ use super::parts::Part;
 use super::providers;
 use crate::declared::index::{IndexRow, Mode};
 use crate::declared::mapping::extract::{Field, Kind, Known};
-use crate::declared::resource::{Cluster, Problem, ProviderConfig, Source};
+use crate::declared::resource::{Cluster, Problem, Provenance, ProviderConfig, Shapes, Spot};
 
 pub(super) fn cluster(parts: &[Part<'_>], rows: &[IndexRow], known: impl Fn(&IndexRow) -> Known) -> Cluster {
     let mut facts = Facts { parts, provenance: BTreeMap::new(), problems: BTreeSet::new() };
@@ -29,7 +29,10 @@ pub(super) fn cluster(parts: &[Part<'_>], rows: &[IndexRow], known: impl Fn(&Ind
         providers,
         unmapped: unmapped(rows, known),
         problems: facts.problems.into_iter().collect(),
-        provenance: facts.provenance.into_iter().collect(),
+        provenance: Provenance::of_sorted(
+            facts.provenance.iter().map(|(name, source)| (*name, source)),
+            &mut Shapes::default(),
+        ),
     }
 }
 
@@ -47,14 +50,14 @@ fn unmapped(rows: &[IndexRow], known: impl Fn(&IndexRow) -> Known) -> Vec<(Strin
 
 struct Facts<'p, 'a> {
     parts: &'p [Part<'a>],
-    provenance: BTreeMap<String, Source>,
+    provenance: BTreeMap<&'static str, Spot>,
     problems: BTreeSet<Problem>,
 }
 
 impl Facts<'_, '_> {
     /// Returns the value of the greatest precedence, of several that of the smallest address. Others of the same
     /// precedence that disagree are a problem.
-    fn best(&mut self, field: Field, name: &str) -> Option<String> {
+    fn best(&mut self, field: Field, name: &'static str) -> Option<String> {
         let found = || self.parts.iter().filter_map(|part| part.found(field));
         let best =
             found().reduce(|best, other| if other.precedence > best.precedence { other } else { best })?;
@@ -65,7 +68,7 @@ impl Facts<'_, '_> {
             let reason = format!("{there} says otherwise than {here}, which is believed");
             self.problems.insert(Problem { field: name.to_owned(), reason });
         }
-        self.provenance.insert(name.to_owned(), best.source.clone());
+        self.provenance.insert(name, best.source.clone());
         Some(best.value.clone())
     }
 

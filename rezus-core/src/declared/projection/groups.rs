@@ -1,6 +1,7 @@
 //! Node groups: the machines whose mappings name the same one.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::assemble::Assembled;
 use super::names::{self, Wish};
@@ -18,16 +19,16 @@ pub(super) fn assign(assembled: &mut [Assembled]) -> BTreeMap<String, Rules> {
         .iter()
         .map(|value| Wish { name: Some(value), fallback: "group", identity: value.clone() })
         .collect();
-    let names: BTreeMap<&str, String> =
-        values.iter().map(String::as_str).zip(names::assign(&wishes)).collect();
+    let names = names::assign(&wishes).into_iter().map(Arc::<str>::from);
+    let names: BTreeMap<&str, Arc<str>> = values.iter().map(String::as_str).zip(names).collect();
     let mut groups: BTreeMap<String, Rules> = BTreeMap::new();
     for one in assembled {
         if let Some(found) = &one.group
             && let Some(name) = names.get(found.value.as_str())
         {
-            let Rules(rules) = groups.entry(name.clone()).or_default();
-            *rules.entry(found.source.rule.clone()).or_default() += 1;
-            one.machine.node_group = Some(name.clone());
+            let Rules(rules) = groups.entry(name.to_string()).or_default();
+            *rules.entry(found.source.place.rule.to_string()).or_default() += 1;
+            one.machine.node_group = Some(Arc::clone(name));
         }
     }
     groups
@@ -49,16 +50,16 @@ pub(super) fn groups(machines: &[Machine], names: BTreeMap<String, Rules>) -> Ve
 }
 
 fn group(object_name: String, rules: &Rules, machines: &[&Machine]) -> NodeGroup {
-    let distinct = |field: fn(&Machine) -> Option<&String>| {
-        let values: BTreeSet<&String> = machines.iter().filter_map(|machine| field(machine)).collect();
-        values.into_iter().cloned().collect()
+    let distinct = |field: fn(&Machine) -> Option<&Arc<str>>| {
+        let values: BTreeSet<&Arc<str>> = machines.iter().filter_map(|machine| field(machine)).collect();
+        values.into_iter().map(ToString::to_string).collect()
     };
     let roles: BTreeSet<Option<Role>> = machines.iter().map(|machine| machine.role).collect();
-    let providers: BTreeSet<&String> = machines.iter().map(|machine| &machine.provider).collect();
+    let providers: BTreeSet<&Arc<str>> = machines.iter().map(|machine| &machine.provider).collect();
     NodeGroup {
         object_name,
         role: only(roles).flatten(),
-        provider: only(providers).cloned(),
+        provider: only(providers).map(ToString::to_string),
         count: u64::try_from(machines.len()).unwrap_or(u64::MAX),
         machines: machines.iter().map(|machine| machine.object_name.clone()).collect(),
         instance_types: distinct(|machine| machine.instance_type.as_ref()),

@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use super::ResourceKind;
-use crate::base::TenantName;
+use crate::base::{TenantName, Timestamp};
 use crate::declared::{Lineage, VersionNumber};
 
 /// The namespace of object UIDs (RFC 9562, section 5.5): a random UUID, made once. Never to be changed.
@@ -34,6 +34,31 @@ pub struct History {
     pub changed_version: VersionNumber,
     /// The [digest](super::spec_digest) of its spec in that version.
     pub digest: [u8; 32],
+}
+
+/// An object over time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lifetime {
+    /// Its identity and the versions that made it what it is.
+    pub history: History,
+    /// When the version was written in which it came.
+    pub created_at: Timestamp,
+    /// When the version of its spec's last change was written.
+    pub changed_at: Timestamp,
+}
+
+impl Lifetime {
+    /// Makes of a lifetime as of version `number` one that began when the object that is there now came, which was in
+    /// that version or before.
+    pub(in crate::declared) fn stands_in(&mut self, now: Self, number: VersionNumber) {
+        if now.history.changed_version <= number {
+            *self = now;
+        } else {
+            self.created_at = now.created_at;
+            self.history.uid = now.history.uid;
+            self.history.first_version = now.history.first_version;
+        }
+    }
 }
 
 /// Returns the UID of an object: a UUID of version 5, the same for the same object and no other.

@@ -10,7 +10,7 @@ mod sharing;
 use super::*;
 use crate::declared::index::{InstanceKey, Mode};
 use crate::declared::mapping::extract::{Field, Found, Kind};
-use crate::declared::resource::{AddressType, NodeAddress, Role, Source};
+use crate::declared::resource::{AddressType, NodeAddress, Place, Role, Spot};
 
 /// A state, as rows and as what mappings found in it.
 #[derive(Clone, Debug, Default)]
@@ -30,11 +30,9 @@ impl State {
     pub(super) fn with(mut self, kind: Kind, address: &str, fields: &[(Field, &str)], ips: &[&str]) -> Self {
         self = self.object(address);
         let row = self.rows.len() - 1;
-        let source = |rule: &str| Source {
-            address: ResourceAddress::from_kept(address),
-            deposed: None,
-            path: format!("{}.attributes.{rule}", self.rows[row].json_path()),
-            rule: rule.to_owned(),
+        let source = |rule: &str| {
+            let below = format!(".attributes.{rule}").into();
+            Spot::new(&self.rows[row], Arc::new(Place { below, rule: rule.into() }))
         };
         let found = |(field, value): &(Field, &str)| {
             (
@@ -53,7 +51,7 @@ impl State {
             row,
             element: None,
             kind,
-            mapping: address_type(address).split('_').next().unwrap_or_default().to_owned(),
+            mapping: address_type(address).split('_').next().unwrap_or_default().into(),
             fields: fields.iter().map(found).collect(),
             addresses: ips.iter().map(address_of).collect(),
             shared_addresses: Vec::new(),

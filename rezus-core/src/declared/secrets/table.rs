@@ -216,8 +216,14 @@ const TABLE: &[(&[&str], &[Rule])] = &[
 
 /// Returns the built-in rules for a resource type.
 pub(super) fn rules(resource_type: &str) -> &'static [SecretRule] {
+    let key = if resource_type.starts_with("vault_") { "vault_" } else { resource_type };
+    all().get(key).map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Returns all built-in rules by resource type; those of `vault_` are for all types that begin so.
+pub(super) fn all() -> &'static HashMap<&'static str, Vec<SecretRule>> {
     static RULES: OnceLock<HashMap<&str, Vec<SecretRule>>> = OnceLock::new();
-    let rules = RULES.get_or_init(|| {
+    RULES.get_or_init(|| {
         let mut rules: HashMap<&str, Vec<SecretRule>> = HashMap::new();
         for (types, places) in TABLE {
             for resource_type in *types {
@@ -226,9 +232,7 @@ pub(super) fn rules(resource_type: &str) -> &'static [SecretRule] {
         }
         rules.entry("vault_").or_default().extend(VAULT.iter().map(rule));
         rules
-    });
-    let key = if resource_type.starts_with("vault_") { "vault_" } else { resource_type };
-    rules.get(key).map(Vec::as_slice).unwrap_or_default()
+    })
 }
 
 fn rule((kind, path): &Rule) -> SecretRule {

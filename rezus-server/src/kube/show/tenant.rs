@@ -1,8 +1,7 @@
 //! Shows tenants: what their states declare as a whole, and what hinders knowing it.
 
 use rezus_core::base::Timestamp;
-use rezus_core::declared::projection::SpecFields;
-use rezus_core::declared::projector::Lifetime;
+use rezus_core::declared::projection::{Lifetime, SpecFields};
 use rezus_core::declared::resource::Projection;
 use rezus_core::declared::store::{Content, RefusalRecord, TenantRecord, VersionMeta};
 use rezus_core::declared::{Lineage, Serial};

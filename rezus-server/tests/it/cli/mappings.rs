@@ -258,6 +258,16 @@ async fn a_server_lists_the_machines_of_such_a_mapping_and_takes_up_its_changes(
     server.logged("mappings came into force", 1).await;
     assert_eq!(spec(&server.get(MACHINES).await.json()["items"], "node-a")["providerID"], "node-a");
 
+    // What they call a secret from now on is hidden in all that is shown.
+    let resource = "/rezus/v1/tenants/web/resources?address=acme_network.net";
+    let shown = server.get(resource).await.expect(200, "show").json().to_string();
+    assert!(shown.contains(r#""id":"n""#), "{shown}");
+    let hiding = example().replace("acme_network: ignore", "acme_network: {kind: Ignore, secrets: [$.id]}");
+    directory.write("acme.yaml", &hiding.replace("providerID: $.id", "providerID: $.name"));
+    server.logged("mappings came into force", 2).await;
+    let shown = server.get(resource).await.expect(200, "show").json().to_string();
+    assert!(shown.contains(r#""id":"(sensitive)""#), "{shown}");
+
     directory.write("acme.yaml", &example().replace("kind: Machine", "kind: Engine"));
     server.logged("mappings are not sound", 1).await;
     assert_eq!(spec(&server.get(MACHINES).await.json()["items"], "node-a")["providerID"], "node-a");

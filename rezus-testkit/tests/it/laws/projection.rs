@@ -119,7 +119,7 @@ fn agree(found: &Machine, model: &MachineModel) -> Result<(), TestCaseError> {
         found.addresses.iter().map(|address| (address.kind, address.address.clone())).collect();
     let known_as: BTreeSet<_> = found.also_known_as.iter().map(ToString::to_string).collect();
     let problems: BTreeSet<_> = found.problems.iter().map(|problem| problem.field.as_str()).collect();
-    prop_assert_eq!(&found.provider, model.provider, "{}", address);
+    prop_assert_eq!(&*found.provider, model.provider, "{}", address);
     prop_assert_eq!(&found.name, &model.name, "name of {}", address);
     prop_assert_eq!(&found.hostname, &model.hostname, "hostname of {}", address);
     prop_assert_eq!(found.role, model.role, "role of {}", address);

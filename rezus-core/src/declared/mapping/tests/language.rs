@@ -40,7 +40,7 @@ fn flat_attributes_are_found_by_the_same_paths() {
     );
     assert_eq!(spelt(found), ["I:10.0.0.1", "I:10.0.0.2"]);
     assert_eq!(
-        found.fields[&Field::Name].source.path,
+        found.fields[&Field::Name].source.path(),
         "$.resources[0].instances[0].attributes_flat['t.a.b/c']"
     );
 }
@@ -53,11 +53,11 @@ fn provenance_is_a_json_path_and_the_rule() {
     let instance = r#"{"index_key":"k","attributes":{"labels":{"k8s.io/it's":"x"},"input":{"value":{"n":1},"type":["object",{}]}}}"#;
     let found = &extracts(&mappings, &[block("managed", "m", "n", &["{}", instance])])[1];
     let source = |field| &found.fields[&field].source;
-    assert_eq!(source(Field::Name).path, r"$.resources[0].instances[1].attributes.labels['k8s.io/it\'s']");
-    assert_eq!(source(Field::Name).rule, "$.labels tag k8s.io/it's");
+    assert_eq!(source(Field::Name).path(), r"$.resources[0].instances[1].attributes.labels['k8s.io/it\'s']");
+    assert_eq!(&*source(Field::Name).place.rule, "$.labels tag k8s.io/it's");
     assert_eq!(source(Field::Name).address.as_str(), "m.n[\"k\"]");
-    assert_eq!(source(Field::Zone).path, "$.resources[0].instances[1]");
-    assert_eq!(source(Field::Cpus).path, "$.resources[0].instances[1].attributes.input.value.n");
+    assert_eq!(source(Field::Zone).path(), "$.resources[0].instances[1]");
+    assert_eq!(source(Field::Cpus).path(), "$.resources[0].instances[1].attributes.input.value.n");
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn joins_reach_over_three_hops_and_compare_as_text_or_address() {
     assert_eq!(spelt(&found[0]), ["E:203.0.113.1"]);
     assert_eq!(value(&found[0], Field::Role), Some("worker"));
     assert_eq!(found[0].fields[&Field::Role].source.address.as_str(), "apply.x");
-    assert_eq!(found[0].addresses[0].1.path, "$.resources[0].instances[0].attributes.ip");
+    assert_eq!(found[0].addresses[0].1.path(), "$.resources[0].instances[0].attributes.ip");
     assert_eq!(found[0].read.len(), 5);
     assert_eq!(mappings.known("fip", ""), Known::Ignored);
 }

@@ -79,7 +79,7 @@ fn groups_are_what_all_machines_have_in_common() {
     for group in &projection.node_groups {
         for name in &group.machines {
             let machine = projection.machines.iter().find(|machine| machine.object_name == *name).unwrap();
-            assert_eq!(machine.node_group.as_ref(), Some(&group.object_name));
+            assert_eq!(machine.node_group.as_deref(), Some(&*group.object_name));
         }
     }
     assert_eq!(at(&projection, "hcloud_server.e").node_group, None);
@@ -92,7 +92,8 @@ fn a_group_is_derived_by_the_rule_that_most_machines_have() {
         for (number, rule) in rules.iter().enumerate() {
             state = state.machine(&format!("hcloud_server.n[{number}]"), &[(Field::NodeGroup, "g")], &[]);
             state = state.change(|extract| {
-                extract.fields.get_mut(&Field::NodeGroup).unwrap().source.rule = (*rule).to_owned();
+                let place = Place { rule: (*rule).into(), ..Place::default() };
+                extract.fields.get_mut(&Field::NodeGroup).unwrap().source.place = Arc::new(place);
             });
         }
         state
