@@ -133,6 +133,19 @@ impl Auth {
         }
     }
 
+    /// Tells whether somebody who was let in a while ago would be let in now, to the same.
+    pub async fn still_knows(&self, identity: &Identity) -> bool {
+        // Of this machine's own admin, and where nobody has to prove anything, nothing can change.
+        if !self.is_enabled || *identity == Identity::admin("admin") {
+            return true;
+        }
+        match self.book.directory().await {
+            Ok(directory) => directory.still_knows(identity, self.clock.now()),
+            // Whoever goes on now asks again before long.
+            Err(_) => true,
+        }
+    }
+
     /// Writes down what is waiting to be, and forgets what is too old, every `interval` until the task is ended.
     pub async fn upkeep(self, interval: Duration) {
         let mut ticks = tokio::time::interval(interval.max(Duration::from_secs(1)));

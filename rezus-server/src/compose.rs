@@ -178,7 +178,7 @@ pub fn router(plane: &Plane) -> Router {
         .merge(kube::routes(plane.clone()))
         .merge(kube::discovery::routes())
         .merge(kube::openapi::routes())
-        .merge(kube::review::routes(kube::review::identity))
+        .merge(kube::review::routes())
         .merge(telemetry::routes(plane.clone()))
         .fallback(api::unknown_path);
     let routes = limited(peer::guarded(auth::authenticated(routes, plane)), plane.admission.clone());

@@ -119,6 +119,11 @@ impl Directory {
         if token.has_expired(now) {
             return Err(TokenFault::Expired);
         }
+        Ok((self.owner(token).ok_or(TokenFault::Unknown)?, token))
+    }
+
+    /// Whom a token belongs to.
+    fn owner(&self, token: &TokenRecord) -> Option<Identity> {
         let identity = match &token.kind {
             TokenKind::Backend(tenant) => Identity {
                 name: format!("backend:{tenant}:{}", token.id),
@@ -126,9 +131,22 @@ impl Directory {
                 access: Access::backend(tenant.clone()),
                 token: None,
             },
-            TokenKind::Api(name) => self.by_user(name).ok_or(TokenFault::Unknown)?,
+            TokenKind::Api(name) => self.by_user(name)?,
         };
-        Ok((Identity { token: Some(token.id.clone()), ..identity }, token))
+        Some(Identity { token: Some(token.id.clone()), ..identity })
+    }
+
+    /// Tells whether somebody who was recognised a while ago still is, and may do what they might then: no token was
+    /// revoked or has expired, nothing was granted or withdrawn.
+    pub fn still_knows(&self, identity: &Identity, now: Timestamp) -> bool {
+        let found = match &identity.token {
+            Some(id) => {
+                let token = self.tokens.iter().find(|token| token.id == *id && token.works(now));
+                token.and_then(|token| self.owner(token))
+            }
+            None => self.by_certificate(&identity.name, &identity.groups),
+        };
+        found.is_some_and(|found| found == *identity)
     }
 
     /// Recognises a user by name.

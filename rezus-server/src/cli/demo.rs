@@ -39,8 +39,8 @@ impl Demo {
         let mut config = Config::load(None, environment)?;
         config.server.data_dir = self.fresh_directory()?;
         config.server.plain = self.plain.unwrap_or(config.server.plain);
-        // It shows a server of this machine's alone, beside which the real one may run.
-        config.server.no_tls = true;
+        // A port that is free: the real one may run beside it.
+        config.server.tls = SocketAddr::from(([127, 0, 0, 1], 0));
         config.check()?;
         if config.log.level == Config::default().log.level {
             "warn".clone_into(&mut config.log.level);
@@ -87,6 +87,10 @@ impl Demo {
         say(&format!(
             "\nOne resource, with what is secret hidden, as admin through the server's socket:\n\n  curl --unix-socket {} --get http://localhost/rezus/v1/tenants/demo/resources --data-urlencode 'address=terraform_data.worker[\"edge/oslo\"]'\n",
             DataDir::new(&config.server.data_dir).socket().display(),
+        ))?;
+        say(&format!(
+            "\nThe same in kubectl:\n\n  kubectl --kubeconfig {} get machines -A -o wide\n",
+            DataDir::new(&config.server.data_dir).kubeconfig().display(),
         ))?;
         running.announce()?;
         say("stop with Ctrl-C")?;

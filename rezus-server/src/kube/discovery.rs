@@ -92,7 +92,7 @@ struct Resource {
     short: &'static [&'static str],
     categories: &'static [&'static str],
     namespaced: bool,
-    has_status: bool,
+    subresources: &'static [&'static str],
     verbs: &'static [&'static str],
 }
 
@@ -109,7 +109,7 @@ impl Resource {
                 (false, _) => &[],
             },
             namespaced: info.namespaced,
-            has_status: info.has_status,
+            subresources: info.subresources,
             verbs: &VERBS,
         }
     }
@@ -123,7 +123,7 @@ impl Resource {
             short: &[],
             categories: &[],
             namespaced: false,
-            has_status: false,
+            subresources: &[],
             verbs: &["create"],
         }
     }
@@ -220,9 +220,9 @@ impl Group {
             });
             resource.add_names(&mut shown);
             resources.push(shown);
-            if resource.has_status {
+            for subresource in resource.subresources {
                 resources.push(json!({
-                    "name": format!("{}/status", resource.plural),
+                    "name": format!("{}/{subresource}", resource.plural),
                     "singularName": "",
                     "namespaced": resource.namespaced,
                     "kind": resource.kind,
@@ -249,9 +249,9 @@ impl Group {
                 "verbs": resource.verbs,
             });
             resource.add_names(&mut shown);
-            if resource.has_status {
-                shown["subresources"] =
-                    json!([{ "subresource": "status", "responseKind": kind, "verbs": ["get"] }]);
+            if !resource.subresources.is_empty() {
+                let shown_of = |subresource: &&str| json!({ "subresource": subresource, "responseKind": kind, "verbs": ["get"] });
+                shown["subresources"] = resource.subresources.iter().map(shown_of).collect();
             }
             shown
         };

@@ -15,12 +15,15 @@ use tokio::sync::watch;
 use super::item::{Draft, Item};
 use super::kinds::{KINDS, KindInfo};
 
-/// How many changes are kept.
+/// How many changes are kept, and how many bytes of objects that are shown no longer.
 const KEPT_CHANGES: usize = 16_384;
+const KEPT_BYTES: usize = 32 << 20;
 
-/// How long the list that a `continue` token names is kept, and how many such lists.
+/// How long the list that a `continue` token names is kept; how many such lists, and how many objects in all of them.
+/// The last one is kept however long it is.
 const KEPT_LIST: Duration = Duration::from_mins(5);
 const KEPT_LISTS: usize = 64;
+const KEPT_LISTED: usize = 100_000;
 
 /// All objects of a kind at one resource version, sorted by namespace, then name.
 #[derive(Clone, Debug)]
@@ -88,6 +91,8 @@ struct Inner {
     /// When each kind last changed.
     changed: [u64; KINDS.len()],
     log: VecDeque<Arc<Change>>,
+    /// Bytes of what the changes in the log were before.
+    log_bytes: usize,
     lists: VecDeque<(usize, Snapshot, Instant)>,
 }
 
@@ -105,6 +110,7 @@ impl Hub {
             shelves: std::array::from_fn(|_| Arc::from([])),
             changed: [start; KINDS.len()],
             log: VecDeque::new(),
+            log_bytes: 0,
             lists: VecDeque::new(),
         };
         Self { inner: RwLock::new(inner), newest: watch::Sender::new(start) }
@@ -154,10 +160,12 @@ impl Hub {
             since.elapsed() < KEPT_LIST && (*of, kept.version) != (place, list.version)
         };
         inner.lists.retain(is_fresh);
-        if inner.lists.len() >= KEPT_LISTS {
-            inner.lists.pop_front();
-        }
         inner.lists.push_back((place, list.clone(), Instant::now()));
+        let mut listed: usize = inner.lists.iter().map(|(_, kept, _)| kept.items.len()).sum();
+        while inner.lists.len() > KEPT_LISTS || (listed > KEPT_LISTED && inner.lists.len() > 1) {
+            let oldest = inner.lists.pop_front();
+            listed -= oldest.map_or(0, |(_, kept, _)| kept.items.len());
+        }
     }
 
     /// Shows `drafts` in place of a part of a kind's objects. What is shown as before stays as it is. New resource versions
@@ -175,11 +183,14 @@ impl Hub {
         inner.newest = newest;
         inner.changed[place(kind)] = newest;
         inner.shelves[place(kind)] = merged.items;
+        inner.log_bytes += merged.changes.iter().map(|change| change.bytes()).sum::<usize>();
         inner.log.extend(merged.changes);
-        while inner.log.len() > KEPT_CHANGES {
-            if let Some(oldest) = inner.log.pop_front() {
-                inner.floor = oldest.version;
-            }
+        while inner.log.len() > KEPT_CHANGES || inner.log_bytes > KEPT_BYTES {
+            let Some(oldest) = inner.log.pop_front() else {
+                break;
+            };
+            inner.log_bytes -= oldest.bytes();
+            inner.floor = oldest.version;
         }
         drop(inner);
         self.newest.send_replace(newest);
@@ -215,6 +226,11 @@ impl Hub {
 }
 
 impl Change {
+    /// Bytes of what it was before: what is there after is mostly shown still.
+    fn bytes(&self) -> usize {
+        self.before.as_ref().map_or(0, |item| item.json().len())
+    }
+
     fn is_of(&self, kind: &KindInfo) -> bool {
         let item = self.after.as_ref().or(self.before.as_ref());
         item.is_some_and(|item| std::ptr::eq(item.kind(), kind))

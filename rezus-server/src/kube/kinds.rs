@@ -12,7 +12,6 @@ pub const VERBS: [&str; 3] = ["get", "list", "watch"];
 
 /// One kind.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "independent facts about a kind, not a state machine")]
 pub struct KindInfo {
     /// As `kind` of its objects.
     pub kind: &'static str,
@@ -28,8 +27,8 @@ pub struct KindInfo {
     pub namespaced: bool,
     /// Whether it is listed by `kubectl get rezus`.
     pub in_category: bool,
-    /// Whether it has a `status`.
-    pub has_status: bool,
+    /// What can be asked of one object beside itself.
+    pub subresources: &'static [&'static str],
     /// Field labels that can be selected by, beside `metadata.name` and, where it is namespaced, `metadata.namespace`.
     pub fields: &'static [&'static str],
     /// The columns of its tables.
@@ -77,6 +76,11 @@ impl KindInfo {
         std::ptr::eq(self, other)
     }
 
+    /// Tells whether it has a `status`.
+    pub fn has_status(&self) -> bool {
+        self.subresources.contains(&"status")
+    }
+
     /// Its group: nothing for the core's.
     pub const fn group(&self) -> &'static str {
         if self.is_core { "" } else { GROUP }
@@ -97,7 +101,7 @@ pub static TENANT: KindInfo = KindInfo {
     is_core: false,
     namespaced: false,
     in_category: true,
-    has_status: true,
+    subresources: &["status", "kubeconfig", "talosconfig"],
     fields: &[],
     columns: &[
         NAME,
@@ -121,7 +125,7 @@ pub static PROVIDER: KindInfo = KindInfo {
     is_core: false,
     namespaced: false,
     in_category: false,
-    has_status: false,
+    subresources: &[],
     fields: &[],
     columns: &[
         NAME,
@@ -142,7 +146,7 @@ pub static NODE_GROUP: KindInfo = KindInfo {
     is_core: false,
     namespaced: true,
     in_category: true,
-    has_status: true,
+    subresources: &["status"],
     fields: &["spec.role", "spec.provider"],
     columns: &[
         NAME,
@@ -166,7 +170,7 @@ pub static MACHINE: KindInfo = KindInfo {
     is_core: false,
     namespaced: true,
     in_category: true,
-    has_status: true,
+    subresources: &["status", "provenance", "history"],
     fields: &["spec.role", "spec.provider", "spec.nodeGroup"],
     columns: &[
         NAME,
@@ -194,7 +198,7 @@ pub static STATE_VERSION: KindInfo = KindInfo {
     is_core: false,
     namespaced: true,
     in_category: false,
-    has_status: false,
+    subresources: &[],
     fields: &[],
     columns: &[
         NAME,
@@ -218,7 +222,7 @@ pub static RUN: KindInfo = KindInfo {
     is_core: false,
     namespaced: true,
     in_category: false,
-    has_status: true,
+    subresources: &["status"],
     fields: &["status.phase"],
     columns: &[
         NAME,
@@ -242,7 +246,7 @@ pub static NAMESPACE: KindInfo = KindInfo {
     is_core: true,
     namespaced: false,
     in_category: false,
-    has_status: true,
+    subresources: &["status"],
     fields: &["status.phase"],
     columns: &[
         NAME,
@@ -260,7 +264,7 @@ pub static EVENT: KindInfo = KindInfo {
     is_core: true,
     namespaced: true,
     in_category: false,
-    has_status: false,
+    subresources: &[],
     fields: &[
         "involvedObject.kind",
         "involvedObject.namespace",

@@ -11,11 +11,9 @@ use axum::http::header::{ALLOW, CONTENT_TYPE};
 use axum::http::{Extensions, HeaderMap, Method, Request, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
-use rezus_core::access::{Access, Identity, Role};
+use rezus_core::access::{Access, Identity};
 use serde::Deserialize;
 use serde_json::{Value, json};
-
-pub use rights::Asker;
 
 use crate::error::ApiError;
 
@@ -29,14 +27,10 @@ pub const PATHS: [&str; 3] = [
 /// What a body may have at most, in bytes. Reviews are small.
 const LIMIT: usize = 64 * 1024;
 
-/// Returns the routes. `asker` tells who sent a request by what was put into its extensions.
-pub fn routes<S, A>(asker: fn(&Extensions) -> A) -> Router<S>
-where
-    S: Clone + Send + Sync + 'static,
-    A: Asker + Send + 'static,
-{
+/// Returns the routes.
+pub fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
     PATHS.into_iter().zip(Kind::ALL).fold(Router::new(), |router, (path, kind)| {
-        let handler = move |request: Request<Body>| async move { review(kind, asker, request).await };
+        let handler = move |request: Request<Body>| async move { review(kind, request).await };
         router.route(path, post(handler).fallback(refuse))
     })
 }
@@ -47,17 +41,13 @@ async fn refuse(method: Method) -> Response {
     ([(ALLOW, "POST")], ApiError::method_not_allowed(message)).into_response()
 }
 
-async fn review<A: Asker>(
-    kind: Kind,
-    asker: fn(&Extensions) -> A,
-    request: Request<Body>,
-) -> Result<Response, ApiError> {
+async fn review(kind: Kind, request: Request<Body>) -> Result<Response, ApiError> {
     let (head, body) = request.into_parts();
     let body = axum::body::to_bytes(body, LIMIT).await.map_err(|_| {
         ApiError::bad_request(format!("the body did not come whole, or has more than {LIMIT} bytes"))
     })?;
     let review = Review::read(kind, &head.headers, &body)?;
-    let answer = review.answer(&asker(&head.extensions));
+    let answer = review.answer(&identity(&head.extensions));
     Ok((StatusCode::CREATED, Json(answer)).into_response())
 }
 
@@ -202,7 +192,7 @@ impl Review {
     }
 
     /// Answers it. What was asked is not repeated.
-    fn answer(&self, asker: &impl Asker) -> Value {
+    fn answer(&self, asker: &Identity) -> Value {
         let status = match self {
             Self::Access(action) => match rights::decide(asker, action) {
                 Ok(()) => json!({ "allowed": true }),
@@ -210,7 +200,7 @@ impl Review {
             },
             Self::Rules(namespace) => rights::rules(asker, namespace),
             Self::Identity => {
-                json!({ "userInfo": { "username": asker.name(), "groups": asker.groups() } })
+                json!({ "userInfo": { "username": asker.name, "groups": asker.groups } })
             }
         };
         let kind = self.kind();
@@ -228,35 +218,13 @@ impl Review {
 }
 
 /// Tells who sent a request; of one that nobody sent, nobody may do anything.
-pub fn identity(extensions: &Extensions) -> Identity {
+fn identity(extensions: &Extensions) -> Identity {
     extensions.get().cloned().unwrap_or_else(|| Identity {
         name: String::new(),
         groups: Vec::new(),
         access: Access::default(),
         token: None,
     })
-}
-
-impl Asker for Identity {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn groups(&self) -> Vec<String> {
-        self.groups.clone()
-    }
-
-    fn role_in(&self, tenant: &str) -> Option<Role> {
-        self.access.role_in(&tenant.parse().ok()?)
-    }
-
-    fn role_everywhere(&self) -> Option<Role> {
-        self.access.role_everywhere()
-    }
-
-    fn sees_any(&self) -> bool {
-        self.access.role_somewhere().is_some()
-    }
 }
 
 #[cfg(test)]

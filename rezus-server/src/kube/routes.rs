@@ -11,6 +11,7 @@ use axum::http::header::ALLOW;
 use axum::http::{HeaderMap, HeaderValue, Method};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, get};
+use rezus_core::access::Identity;
 use serde_json::json;
 
 use super::credentials;
@@ -19,6 +20,7 @@ use super::list::{self, Place};
 use super::sight::Sight;
 use super::then;
 use crate::api::Path;
+use crate::auth::Who;
 use crate::compose::Plane;
 use crate::error::ApiError;
 
@@ -56,7 +58,7 @@ static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
             format!("{base}/{plural}")
         };
         add(format!("{within}/{name}"), true);
-        if kind.has_status {
+        if kind.has_status() {
             add(format!("{within}/{name}/status"), true);
         }
     }
@@ -77,9 +79,9 @@ pub fn routes(plane: Plane) -> Router {
         let read = move |plane: State<Plane>,
                          Path(names): Path<HashMap<String, String>>,
                          RawQuery(query): RawQuery,
-                         sight: Sight,
+                         Who(identity): Who,
                          headers: HeaderMap| async move {
-            let asked = Asked { kind, is_one, names, query, sight };
+            let asked = Asked { kind, is_one, names, query, identity };
             asked.answer(&plane, &headers).await
         };
         router = router.route(path, refusing(get(read), kind));
@@ -101,7 +103,7 @@ struct Asked {
     is_one: bool,
     names: HashMap<String, String>,
     query: Option<String>,
-    sight: Sight,
+    identity: Identity,
 }
 
 impl Asked {
@@ -110,7 +112,8 @@ impl Asked {
         let tenant = self.names.remove("tenant");
         let name = self.names.remove("name");
         let (namespace, name) = if self.kind.namespaced { (tenant, name) } else { (None, tenant.or(name)) };
-        let place = Place { kind: self.kind, namespace, sight: self.sight };
+        let sight = Sight::of(&self.identity);
+        let place = Place { kind: self.kind, namespace, sight, identity: self.identity };
         match name.filter(|_| self.is_one) {
             Some(name) => list::one(plane, place, &name, &query, headers).await,
             None => list::several(plane, place, &query, headers).await,

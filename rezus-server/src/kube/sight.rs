@@ -1,11 +1,7 @@
 //! Which tenants a caller sees.
 
 use std::collections::BTreeSet;
-use std::convert::Infallible;
 use std::sync::Arc;
-
-use axum::extract::FromRequestParts;
-use axum::http::request::Parts;
 
 use rezus_core::access::Identity;
 use rezus_core::base::TenantName;
@@ -21,21 +17,12 @@ pub enum Sight {
     Some(Arc<BTreeSet<TenantName>>),
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Sight {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
-        let identity = parts.extensions.get::<Identity>();
-        Ok(match identity.map(|identity| identity.access.tenants().cloned()) {
-            Some(None) => Self::All,
-            Some(Some(tenants)) => Self::Some(Arc::new(tenants)),
-            // Nobody.
-            None => Self::Some(Arc::default()),
-        })
-    }
-}
-
 impl Sight {
+    /// What somebody sees.
+    pub fn of(identity: &Identity) -> Self {
+        identity.access.tenants().map_or(Self::All, |tenants| Self::Some(Arc::new(tenants.clone())))
+    }
+
     /// Tells whether a caller sees a tenant.
     pub fn sees_tenant(&self, tenant: &str) -> bool {
         match self {

@@ -21,6 +21,7 @@ use super::hub::{Change, Hub, OutOfWindow, Snapshot};
 use super::item::Item;
 use super::list::{Place, selects};
 use super::query::{Options, Since};
+use crate::auth::Auth;
 use crate::compose::Plane;
 use crate::error::ApiError;
 use crate::serve::Draining;
@@ -32,6 +33,9 @@ const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 /// How long a watch lasts that does not say how long: so much, and up to as much again (kube-apiserver,
 /// `MinRequestTimeout`).
 const LASTS: Duration = Duration::from_mins(30);
+
+/// How often it is looked whether a caller to whom nothing is told may still watch.
+const LOOK: Duration = Duration::from_mins(1);
 
 /// How many bytes of events are written at a time, and how many changes are looked at.
 const CHUNK: usize = 64 << 10;
@@ -75,6 +79,7 @@ pub(super) async fn answer(
     let watcher = Watcher {
         catalogue: plane.catalogue.clone(),
         draining: plane.draining.clone(),
+        auth: plane.auth.still_knows(&place.identity).await.then(|| plane.auth.clone()),
         clock: Arc::clone(&plane.clock),
         place,
         options,
@@ -102,6 +107,8 @@ fn next_bookmark(now: Instant, end: Instant) -> Option<Instant> {
 struct Watcher {
     catalogue: Catalogue,
     draining: Draining,
+    /// Who knows the caller; none where nobody did from the beginning, but a program that has the server in itself.
+    auth: Option<Auth>,
     clock: Arc<dyn Clock>,
     place: Place,
     options: Options,
@@ -131,6 +138,12 @@ impl Watcher {
         let catalogue = self.catalogue.clone();
         let hub = catalogue.hub().await.ok()?;
         loop {
+            // Before each time that something is told.
+            if let Some(auth) = &self.auth
+                && !auth.still_knows(&self.place.identity).await
+            {
+                return None;
+            }
             let lines = match &self.stage {
                 Stage::Over => return None,
                 Stage::Initial { .. } => self.initial(),
@@ -145,7 +158,7 @@ impl Watcher {
             if !matches!(self.stage, Stage::Live) || self.position < hub.newest() {
                 continue;
             }
-            let due = self.bookmark.unwrap_or(self.end);
+            let due = self.bookmark.unwrap_or(self.end).min(Instant::now() + LOOK);
             tokio::select! {
                 changed = self.newest.changed() => changed.ok()?,
                 // The client goes on with another server from where it is.
@@ -154,6 +167,9 @@ impl Watcher {
                     let now = Instant::now();
                     if now >= self.end {
                         return None;
+                    }
+                    if self.bookmark.is_none_or(|bookmark| now < bookmark) {
+                        continue;
                     }
                     self.bookmark = next_bookmark(now, self.end);
                     let mut out = Vec::new();

@@ -8,3 +8,4 @@ mod matrix;
 mod people;
 mod rows;
 mod secrecy;
+mod seen;

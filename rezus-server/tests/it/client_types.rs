@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 
 use rezus_core::client::{
-    MachineSpec, MachineStatus, NodeGroupSpec, NodeGroupStatus, ProviderSpec, TenantSpec, TenantStatus,
+    MachineSpec, MachineStatus, NodeGroupSpec, NodeGroupStatus, ProviderSpec, StateVersionSpec, TenantSpec,
+    TenantStatus,
 };
 use rezus_testkit::fixture::{self, Accept};
 use schemars::{JsonSchema, schema_for};
@@ -114,6 +115,10 @@ async fn clients_read_all_that_is_shown_and_write_it_as_it_was() {
         of_type::<NodeGroupSpec>()
     );
     assert_eq!(round_trip::<TenantSpec, TenantStatus>(&plane, "tenants").await, of_type::<TenantSpec>());
+    let of_versions = round_trip::<StateVersionSpec, None>(&plane, "stateversions").await;
+    // There are no runs yet that write one, and none of these was rolled back to or written under a lock.
+    let never = [".run", ".rollbackOf", ".lockOperation"].map(str::to_owned);
+    assert_eq!(&of_versions | &BTreeSet::from(never), of_type::<StateVersionSpec>());
     assert_eq!(round_trip::<ProviderSpec, None>(&plane, "providers").await, of_type::<ProviderSpec>());
 }
 

@@ -163,7 +163,15 @@ impl InProcess {
 
     /// Watches something.
     pub(crate) async fn watch(&self, target: &str, accept: &str) -> Events {
-        let request = Request::builder().uri(target).header("accept", accept).extension(ConnectInfo(local()));
+        self.watch_with(target, &[("accept", accept)]).await
+    }
+
+    /// Watches something, with these headers.
+    pub(crate) async fn watch_with(&self, target: &str, headers: &[(&str, &str)]) -> Events {
+        let mut request = Request::builder().uri(target).extension(ConnectInfo(local()));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
         let answer = self.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
         assert_eq!(answer.status(), 200, "{target}");
         assert_eq!(answer.headers()["content-type"], "application/json");

@@ -126,3 +126,27 @@ fn lists_are_known_again_while_nothing_changed_or_they_are_kept() {
     assert!(Arc::ptr_eq(&hub.snapshot_at(&MACHINE, first.version).unwrap().items, &first.items));
     assert!(hub.snapshot_at(&NODE_GROUP, 9).is_none());
 }
+
+#[test]
+fn what_is_kept_has_bounds_in_bytes_and_objects_too() {
+    let hub = Hub::new(10);
+    let text = "x".repeat(1 << 20);
+    for round in 0..80 {
+        hub.publish(&MACHINE, Part::Whole, vec![draft("a", "x", &format!("{round}{text}"))], 0);
+    }
+    let oldest = hub.after(&MACHINE, 10, 5).unwrap_err().oldest;
+    let kept = hub.after(&MACHINE, oldest, usize::MAX).unwrap().changes.len();
+    assert!((30..=33).contains(&kept), "{kept} changes of a mebibyte each");
+
+    let many = |text: &str| (0..40_000).map(|name| draft("a", &format!("m{name}"), text)).collect();
+    let mut lists = Vec::new();
+    for text in ["1", "2", "3"] {
+        hub.publish(&MACHINE, Part::Whole, many(text), 0);
+        let list = hub.snapshot(&MACHINE);
+        hub.keep(&MACHINE, &list);
+        lists.push(list.version);
+    }
+    hub.publish(&MACHINE, Part::Whole, Vec::new(), 0);
+    let is_kept: Vec<_> = lists.iter().map(|version| hub.snapshot_at(&MACHINE, *version).is_some()).collect();
+    assert_eq!(is_kept, [false, true, true]);
+}

@@ -74,7 +74,7 @@ fn kind_paths(info: &KindInfo) -> Vec<(String, Value)> {
     let parameters = place(info, true);
     paths
         .push((one.clone(), json!({ "get": get(info, ""), "patch": patch(info), "parameters": parameters })));
-    if info.has_status {
+    if info.has_status() {
         paths
             .push((format!("{one}/status"), json!({ "get": get(info, "Status"), "parameters": parameters })));
     }

@@ -88,7 +88,7 @@ fn each_kind_has_a_schema_and_what_can_be_done_with_it() {
         };
         let schema = of_kind(&identity);
         let members = schema["properties"].as_object().unwrap();
-        assert_eq!(members.contains_key("status"), info.has_status, "{}", info.kind);
+        assert_eq!(members.contains_key("status"), info.has_status(), "{}", info.kind);
         for member in ["apiVersion", "kind", "metadata"] {
             assert!(members.contains_key(member), "{}.{member}", info.kind);
         }
@@ -103,7 +103,7 @@ fn each_kind_has_a_schema_and_what_can_be_done_with_it() {
             (format!("{base}{place}/{plural}/{{name}}"), "get", "get"),
             (format!("{base}{place}/{plural}/{{name}}"), "patch", "patch"),
         ];
-        if info.has_status {
+        if info.has_status() {
             operations.push((format!("{base}{place}/{plural}/{{name}}/status"), "get", "get"));
         }
         for (path, method, action) in operations {

@@ -1,29 +1,11 @@
 //! Who may do what, and why not: the one table that access reviews and rules reviews answer from.
 
-use rezus_core::access::Role;
+use rezus_core::access::{Identity, Role};
 use rezus_core::base::TenantName;
 use serde_json::{Value, json};
 
 use super::{Action, PathAction, ResourceAction};
 use crate::kube::kinds::KINDS;
-
-/// Who asks.
-pub trait Asker {
-    /// Returns its name.
-    fn name(&self) -> &str;
-
-    /// Returns the groups it is in.
-    fn groups(&self) -> Vec<String>;
-
-    /// Returns what it may do with one tenant, whether by a right to that or to all; `None` where nothing.
-    fn role_in(&self, tenant: &str) -> Option<Role>;
-
-    /// Returns what it may do with every tenant.
-    fn role_everywhere(&self) -> Option<Role>;
-
-    /// Tells whether it sees any tenant: lists over all tenants then show it those it sees, and are not refused.
-    fn sees_any(&self) -> bool;
-}
 
 /// All verbs that Kubernetes has for resources.
 const VERBS: [&str; 8] = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
@@ -78,18 +60,11 @@ fn served() -> Vec<Served> {
         };
         let sub = |subresource, needs| Served { subresource, verbs: &["get"], needs, ..main };
         served.push(main);
-        if info.has_status {
-            served.push(sub("status", Role::View));
-        }
-        match info.kind {
-            "Machine" => {
-                served.extend(["provenance", "history"].map(|subresource| sub(subresource, Role::View)));
-            }
-            "Tenant" => {
-                served.extend(["kubeconfig", "talosconfig"].map(|subresource| sub(subresource, Role::Edit)));
-            }
-            _ => {}
-        }
+        let needs = |subresource: &str| match subresource {
+            "kubeconfig" | "talosconfig" => Role::Edit,
+            _ => Role::View,
+        };
+        served.extend(info.subresources.iter().map(|subresource| sub(subresource, needs(subresource))));
     }
     for (group, resource) in [
         (AUTHORIZATION, "selfsubjectaccessreviews"),
@@ -109,12 +84,15 @@ fn served() -> Vec<Served> {
 }
 
 impl Served {
-    fn may(&self, asker: &impl Asker, namespace: &str, name: &str) -> bool {
-        let in_tenant = |tenant: &str| asker.role_in(tenant).max(asker.role_everywhere()) >= Some(self.needs);
+    fn may(&self, asker: &Identity, namespace: &str, name: &str) -> bool {
+        let in_tenant = |tenant: &str| {
+            tenant.parse().map_or(asker.access.role_everywhere(), |tenant| asker.access.role_in(&tenant))
+                >= Some(self.needs)
+        };
         let in_any = match self.needs {
             // What is listed over all tenants is cut down to what the asker sees.
-            Role::View => asker.sees_any(),
-            Role::Edit | Role::Admin => asker.role_everywhere() >= Some(self.needs),
+            Role::View => asker.access.role_somewhere().is_some(),
+            Role::Edit | Role::Admin => asker.access.role_everywhere() >= Some(self.needs),
         };
         match (self.whose, namespace, name) {
             (Whose::Asker, _, _) => true,
@@ -125,7 +103,7 @@ impl Served {
 }
 
 /// Tells whether something may be done; if not, why.
-pub(super) fn decide(asker: &impl Asker, action: &Action) -> Result<(), String> {
+pub(super) fn decide(asker: &Identity, action: &Action) -> Result<(), String> {
     match action {
         Action::Path(PathAction { path, verb }) => {
             let is_open =
@@ -135,7 +113,7 @@ pub(super) fn decide(asker: &impl Asker, action: &Action) -> Result<(), String> 
             }
             Err(format!(
                 "of paths that are no resources, User \"{}\" can get {}",
-                asker.name(),
+                asker.name,
                 PATHS.join(", ")
             ))
         }
@@ -144,7 +122,7 @@ pub(super) fn decide(asker: &impl Asker, action: &Action) -> Result<(), String> 
 }
 
 /// `*` is all there is: it may be done if each may.
-fn decide_resource(asker: &impl Asker, action: &ResourceAction) -> Result<(), String> {
+fn decide_resource(asker: &Identity, action: &ResourceAction) -> Result<(), String> {
     let is_all = [&action.verb, &action.group, &action.resource, &action.subresource]
         .into_iter()
         .any(|asked| asked == "*");
@@ -152,7 +130,7 @@ fn decide_resource(asker: &impl Asker, action: &ResourceAction) -> Result<(), St
         .map_err(|reason| if is_all { format!("not all of it: {reason}") } else { reason })
 }
 
-fn decide_each(asker: &impl Asker, action: &ResourceAction) -> Result<(), String> {
+fn decide_each(asker: &Identity, action: &ResourceAction) -> Result<(), String> {
     let is = |asked: &str, is: &str| asked == "*" || asked == is;
     let ResourceAction { namespace, verb, group, resource, subresource, name } = action;
     let mut found = served();
@@ -183,7 +161,7 @@ fn decide_each(asker: &impl Asker, action: &ResourceAction) -> Result<(), String
                 });
             }
             if !served.may(asker, namespace, name) {
-                let (user, namespace) = (asker.name(), namespace.as_str());
+                let (user, namespace) = (&asker.name, namespace.as_str());
                 // What is no tenant's name is not repeated: it may be anything.
                 let place = match (served.whose, TenantName::parse(namespace)) {
                     (Whose::Namespace, Ok(tenant)) => format!("in the namespace \"{tenant}\""),
@@ -207,7 +185,7 @@ fn decide_each(asker: &impl Asker, action: &ResourceAction) -> Result<(), String
 }
 
 /// Returns all that may be done in a namespace, found by asking for each.
-pub(super) fn rules(asker: &impl Asker, namespace: &str) -> Value {
+pub(super) fn rules(asker: &Identity, namespace: &str) -> Value {
     let mut rules: Vec<(Value, Vec<String>)> = Vec::new();
     for one in served() {
         let of_all = one.may(asker, namespace, "");

@@ -2,42 +2,38 @@
 
 use axum::http::HeaderValue;
 use proptest::prelude::*;
+use rezus_core::access::{Role, Scope};
+use rezus_core::base::TenantName;
 
 use super::*;
 
-/// Somebody with a right to one tenant, to all, or to none.
-#[derive(Clone, Copy, Debug, Default)]
-struct Somebody {
-    of_acme: Option<Role>,
-    everywhere: Option<Role>,
-}
-
-impl Asker for Somebody {
-    fn name(&self) -> &'static str {
-        "ann"
-    }
-
-    fn groups(&self) -> Vec<String> {
-        vec!["ops".to_owned()]
-    }
-
-    fn role_in(&self, tenant: &str) -> Option<Role> {
-        if tenant == "acme" { self.of_acme.max(self.everywhere) } else { self.everywhere }
-    }
-
-    fn role_everywhere(&self) -> Option<Role> {
-        self.everywhere
-    }
-
-    fn sees_any(&self) -> bool {
-        self.of_acme.max(self.everywhere).is_some()
+/// Somebody with a role in one tenant, in all, or in none.
+fn somebody(of_acme: Option<Role>, everywhere: Option<Role>) -> Identity {
+    let acme = Scope::Tenants([TenantName::parse("acme").unwrap()].into());
+    let grants = [of_acme.map(|role| (role, &acme)), everywhere.map(|role| (role, &Scope::All))];
+    Identity {
+        name: "ann".to_owned(),
+        groups: vec!["ops".to_owned()],
+        access: Access::of(grants.into_iter().flatten()),
+        token: None,
     }
 }
 
-const NOBODY: Somebody = Somebody { of_acme: None, everywhere: None };
-const VIEWER: Somebody = Somebody { of_acme: Some(Role::View), everywhere: None };
-const EDITOR: Somebody = Somebody { of_acme: Some(Role::Edit), everywhere: None };
-const ADMIN: Somebody = Somebody { of_acme: None, everywhere: Some(Role::Admin) };
+fn nobody() -> Identity {
+    somebody(None, None)
+}
+
+fn viewer() -> Identity {
+    somebody(Some(Role::View), None)
+}
+
+fn editor() -> Identity {
+    somebody(Some(Role::Edit), None)
+}
+
+fn admin() -> Identity {
+    somebody(None, Some(Role::Admin))
+}
 
 /// `verb group/resource/subresource namespace name`, `-` for nothing.
 fn action(text: &str) -> Action {
@@ -95,7 +91,8 @@ fn what_may_be_done_is_what_the_role_allows() {
         ("bless rezuscloud.io/machines acme -", [false; 4]),
         ("- rezuscloud.io/machines acme -", [false; 4]),
     ] {
-        let found = [NOBODY, VIEWER, EDITOR, ADMIN].map(|who| rights::decide(&who, &action(text)).is_ok());
+        let found =
+            [nobody(), viewer(), editor(), admin()].map(|who| rights::decide(&who, &action(text)).is_ok());
         assert_eq!(found, expected, "{text}");
     }
 }
@@ -129,7 +126,7 @@ fn a_no_says_why() {
             r#"User "ann" cannot list resource "events" in API group "" in a namespace that is no tenant"#,
         ),
     ] {
-        assert_eq!(rights::decide(&VIEWER, &action(text)), Err(why.to_owned()), "{text}");
+        assert_eq!(rights::decide(&viewer(), &action(text)), Err(why.to_owned()), "{text}");
     }
 }
 
@@ -150,7 +147,7 @@ fn paths_that_are_no_resources_are_open_to_read() {
         ("", "/version", false),
     ] {
         let action = Action::Path(PathAction { path: path.to_owned(), verb: verb.to_owned() });
-        assert_eq!(rights::decide(&VIEWER, &action).is_ok(), expected, "{verb} {path}");
+        assert_eq!(rights::decide(&viewer(), &action).is_ok(), expected, "{verb} {path}");
     }
 }
 
@@ -176,21 +173,21 @@ fn actions(rules: &Value, namespace: &str) -> Vec<String> {
 
 #[test]
 fn rules_list_what_reviews_allow_and_nothing_else() {
-    for who in [NOBODY, VIEWER, EDITOR, ADMIN] {
+    for who in [nobody(), viewer(), editor(), admin()] {
         for namespace in ["acme", "other"] {
             let listed = actions(&rights::rules(&who, namespace), namespace);
             for text in &listed {
                 assert_eq!(rights::decide(&who, &action(text)), Ok(()), "{who:?} {text}");
             }
-            let all = actions(&rights::rules(&ADMIN, namespace), namespace);
+            let all = actions(&rights::rules(&admin(), namespace), namespace);
             for text in all.iter().filter(|text| !listed.contains(text)) {
                 assert!(rights::decide(&who, &action(text)).is_err(), "{who:?} {text}");
             }
         }
     }
-    let viewer = rights::rules(&VIEWER, "acme");
+    let viewer = rights::rules(&viewer(), "acme");
     assert!(!viewer.to_string().contains("kubeconfig"), "{viewer}");
-    let editor = rights::rules(&EDITOR, "acme");
+    let editor = rights::rules(&editor(), "acme");
     let secrets = json!({
         "verbs": ["get"],
         "apiGroups": ["rezuscloud.io"],
@@ -199,14 +196,14 @@ fn rules_list_what_reviews_allow_and_nothing_else() {
     });
     assert!(editor["resourceRules"].as_array().unwrap().contains(&secrets), "{editor}");
     assert_eq!(editor["incomplete"], false);
-    assert_eq!(actions(&rights::rules(&NOBODY, "acme"), "acme").len(), 3, "the reviews themselves");
+    assert_eq!(actions(&rights::rules(&nobody(), "acme"), "acme").len(), 3, "the reviews themselves");
 }
 
 #[test]
 fn answers_have_the_shape_that_clients_read() {
     let access = Review::Access(action("list rezuscloud.io/machines acme -"));
     assert_eq!(
-        access.answer(&VIEWER),
+        access.answer(&viewer()),
         json!({
             "kind": "SelfSubjectAccessReview",
             "apiVersion": "authorization.k8s.io/v1",
@@ -216,7 +213,7 @@ fn answers_have_the_shape_that_clients_read() {
         })
     );
     assert_eq!(
-        Review::Identity.answer(&VIEWER),
+        Review::Identity.answer(&viewer()),
         json!({
             "kind": "SelfSubjectReview",
             "apiVersion": "authentication.k8s.io/v1",

@@ -1,5 +1,6 @@
 //! What each route answers to whom: the table that the matrix is checked against.
 
+use rezus_server::kube::{discovery, openapi, review};
 use serde_json::json;
 
 use super::people::OWN;
@@ -196,13 +197,33 @@ pub(super) fn kube_rows(route: &'static str) -> Vec<Row> {
     if !["/apis/rezuscloud.io/v1alpha1/", "/api/v1/"].iter().any(|base| route.starts_with(base)) {
         return Vec::new();
     }
-    // What is asked for by a name that nothing has is not there.
-    let code = if route.contains("{name}") { 404 } else { 200 };
-    let foreign = if route.contains("{tenant}") { VIEWERS_EVERYWHERE } else { VIEWERS };
-    let own = VIEWERS;
-    let mut rows = vec![row("GET", route, own, foreign).answers(code)];
-    for method in ["POST", "PUT", "PATCH", "DELETE"] {
-        rows.push(row(method, route, own, foreign).answers(405));
-    }
-    rows
+    let is_credential = route.ends_with("/kubeconfig") || route.ends_with("/talosconfig");
+    // What is asked for by a name that nothing has is not there; nor is a credential in these states.
+    let code = if route.contains("{name}") || is_credential { 404 } else { 200 };
+    let (own, foreign) = match (is_credential, route.contains("{tenant}")) {
+        (true, _) => (EDITORS, EDITORS_EVERYWHERE),
+        (false, true) => (VIEWERS, VIEWERS_EVERYWHERE),
+        (false, false) => (VIEWERS, VIEWERS),
+    };
+    let writes = ["POST", "PUT", "PATCH", "DELETE"].map(|method| (method, 405));
+    let rows = [("GET", code)].into_iter().chain(writes).map(|(method, code)| {
+        let row = row(method, route, own, foreign).answers(code);
+        if is_credential { row.named("credential.read") } else { row }
+    });
+    rows.collect()
+}
+
+/// The rows of what whoever is somebody may ask: what is served, how it is described, what they may do.
+pub(super) fn described_rows() -> Vec<Row> {
+    let described = discovery::PATHS.into_iter().chain(openapi::PATHS);
+    let reads = described.map(|route| {
+        // The second version is none that is offered.
+        let code = if route == "/openapi/v2" { 406 } else { 200 };
+        row("GET", route, SOMEBODY, SOMEBODY).answers(code)
+    });
+    let review = json!({ "spec": { "resourceAttributes": { "verb": "list", "resource": "machines" } } });
+    let reviews = review::PATHS.into_iter();
+    let reviews =
+        reviews.map(|route| row("POST", route, SOMEBODY, SOMEBODY).with(review.to_string()).answers(201));
+    reads.chain(reviews).collect()
 }

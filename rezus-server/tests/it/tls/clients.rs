@@ -42,7 +42,7 @@ async fn curl_speaks_both_versions_and_wants_the_authority() {
             return tools::missing("curl", "the TLS listener with curl");
         };
         let said = text(&output);
-        assert!(said.contains("rezus-server") && said.ends_with(expected), "{options:?}: {said}");
+        assert!(said.contains("+rezus.") && said.ends_with(expected), "{options:?}: {said}");
     }
     let output = run("curl", &[&show[..], &[&url]].concat()).await.unwrap();
     assert_eq!(output.status.code(), Some(60), "{}", text(&output));
