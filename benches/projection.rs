@@ -105,7 +105,7 @@ fn all_of_them(body: &[u8], machines: usize, directory: &Path) -> Outcome<Vec<Ro
     let tree_took = contest.median(tree);
     Ok([
         (project, "project", Promise::AtMost(1.0)),
-        (processor, "processor time of that: project", Promise::Nothing),
+        (processor, "processor time of its first thread: project", Promise::Nothing),
         (whole, "index and project", Promise::Nothing),
     ]
     .into_iter()

@@ -154,7 +154,7 @@ impl Running {
         let kept = crate::auth::kubeconfig::ensure_admin(&plane.auth, &kubeconfig, &reached, ca).await?;
         say_who_is_let_in(&plane, &kubeconfig, kept);
 
-        if let Err(error) = plane.catalogue.all().await {
+        if let Err(error) = plane.catalogue.all(|_| true).await {
             tracing::warn!(cause = %Chain(&error), "not all tenants can be read now: they are read when they are asked for");
         }
         let mut serving = Serving { plane, listeners: JoinSet::new(), grace: config.server.shutdown_grace.0 };

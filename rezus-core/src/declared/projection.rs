@@ -94,6 +94,8 @@ fn from_extracts(
     report_equal_ids(&mut assembled, &members);
     let node_groups = groups::assign(&mut assembled);
     let mut machines: Vec<_> = assembled.into_iter().map(|assembled| assembled.machine).collect();
+    // They are kept for long.
+    machines.shrink_to_fit();
     name(&mut machines);
     machines.sort_by(|a, b| a.object_name.cmp(&b.object_name));
     let node_groups = groups::groups(&machines, node_groups);
@@ -163,7 +165,8 @@ fn name(machines: &mut [Machine]) {
         })
         .collect();
     let names = names::assign(&wishes);
-    for (machine, name) in machines.iter_mut().zip(names) {
+    for (machine, mut name) in machines.iter_mut().zip(names) {
+        name.shrink_to_fit();
         machine.object_name = name;
     }
 }

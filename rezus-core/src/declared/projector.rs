@@ -25,7 +25,7 @@ const CAUGHT_UP: usize = 32;
 const CAUGHT_UP_BYTES: u64 = 32 << 20;
 
 /// How many objects of projections are kept in memory, over all tenants: a cache, whose loss costs a projection.
-const KEPT_OBJECTS: usize = 200_000;
+const KEPT_OBJECTS: usize = 20_000;
 
 /// What one version of a tenant's state declares, and who its objects are.
 #[derive(Clone, Debug)]
@@ -332,6 +332,11 @@ impl Projector {
                 }
             }
         }
+    }
+
+    /// Lets go what is kept in memory of a tenant's current projection: for whoever keeps what it needs of it.
+    pub fn let_go(&self, tenant: &TenantName) {
+        locked(&self.kept).remove(tenant);
     }
 
     fn keep(&self, tenant: &TenantName, declared: Kept) {

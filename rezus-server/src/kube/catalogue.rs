@@ -4,16 +4,17 @@ mod render;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rezus_core::base::{Clock, TenantName, Timestamp};
 use rezus_core::declared::mapping::Mappings;
 use rezus_core::declared::numbering::VersionMark;
-use rezus_core::declared::projector::{Declared, Projector};
+use rezus_core::declared::projector::Projector;
 use rezus_core::declared::reader::{ReadError, StateReader};
 use rezus_core::declared::store::{StateStore, StoreError, TenantRecord};
 use tokio::sync::{Notify, OnceCell};
+use tokio::time::Instant;
 
 use super::credentials::{self, Validity};
 use super::hub::{Hub, Part};
@@ -22,7 +23,7 @@ use super::object::Condition;
 use super::show;
 use crate::error::Chain;
 pub(super) use render::drafts;
-use render::{Facts, Rendered};
+use render::{Facts, Known, Rendered, Summary};
 
 /// How far ahead of the numbers in use the mark is kept: 71 minutes of microseconds. It is written once in as long.
 const AHEAD: u64 = 1 << 32;
@@ -62,8 +63,13 @@ struct Inner {
     touched: Mutex<HashMap<TenantName, u64>>,
     providers: Mutex<Option<Mappings>>,
     publishing: tokio::sync::Mutex<()>,
+    /// Held by whoever makes a tenant's objects: one at a time for each.
+    turns: Mutex<HashMap<TenantName, Arc<tokio::sync::Mutex<()>>>>,
     wake: Notify,
 }
+
+/// A tenant's objects are not up to date.
+struct Stale;
 
 /// From what a tenant's objects were made.
 #[derive(Clone, Debug)]
@@ -71,8 +77,8 @@ struct Published {
     record: TenantRecord,
     touched: u64,
     mappings: Mappings,
-    /// The projection; none where nothing is known.
-    declared: Option<Weak<Declared>>,
+    /// What the state declares as a whole; none where nothing is known.
+    summary: Option<Arc<Summary>>,
     trouble: Option<Trouble>,
     conditions: Vec<Condition>,
     /// How long the credentials are good that the state holds.
@@ -100,6 +106,7 @@ impl Catalogue {
             touched: Mutex::default(),
             providers: Mutex::default(),
             publishing: tokio::sync::Mutex::new(()),
+            turns: Mutex::default(),
             wake: Notify::new(),
         }))
     }
@@ -142,28 +149,37 @@ impl Catalogue {
         self.0.bring(tenant, record).await
     }
 
-    /// Brings all objects up to date, and tells of which tenants they are not known.
+    /// Brings the objects of all tenants up to date that are `wanted`, and tells of which of them they are not known.
     ///
     /// # Errors
     ///
-    /// [`ReadError`] where they cannot be read now.
-    pub async fn all(&self) -> Result<Vec<(TenantName, Trouble)>, ReadError> {
+    /// [`ReadError`] where some of them cannot be read now. The others are up to date all the same.
+    pub async fn all(
+        &self,
+        wanted: impl Fn(&TenantName) -> bool + Sync,
+    ) -> Result<Vec<(TenantName, Trouble)>, ReadError> {
         let Inner { states, published, .. } = &*self.0;
         self.0.publish_providers().await?;
         let records = states.tenants().await?;
         let known: BTreeSet<_> = records.iter().map(|record| record.name.clone()).collect();
         let gone: Vec<_> = lock(published).keys().filter(|name| !known.contains(*name)).cloned().collect();
         for tenant in gone {
-            self.0.refresh(&tenant).await?;
+            self.0.bring(&tenant, None).await?;
         }
-        let mut troubles = Vec::new();
-        for record in records {
+        let (mut troubles, mut failure) = (Vec::new(), None);
+        for record in records.into_iter().filter(|record| wanted(&record.name)) {
             let name = record.name.clone();
-            if let Some(trouble) = self.0.bring(&name, Some(record)).await? {
-                troubles.push((name, trouble));
+            match self.0.bring(&name, Some(record)).await {
+                Ok(trouble) => troubles.extend(trouble.map(|trouble| (name, trouble))),
+                // It would be no other with the next one, and each waits for its turn.
+                Err(busy @ ReadError::Busy(_)) => return Err(busy),
+                Err(error) => {
+                    tracing::debug!(tenant.name = %name, cause = %Chain(&error), "a tenant cannot be read now");
+                    failure = failure.or(Some(error));
+                }
             }
         }
-        Ok(troubles)
+        failure.map_or(Ok(troubles), Err)
     }
 
     /// Brings the mappings up to date.
@@ -177,12 +193,15 @@ impl Catalogue {
 
     /// Publishes what changes as it changes, for those who watch, until the task is ended.
     pub async fn run(self) {
+        let mut look = Instant::now() + LOOK;
         loop {
-            if let Err(error) = self.all().await {
+            if let Err(error) = self.all(|_| true).await {
                 tracing::warn!(cause = %Chain(&error), "what is shown may be out of date: it will be looked at again");
             }
-            let looked = tokio::time::timeout(LOOK, self.0.wake.notified()).await;
-            if looked.is_err() {
+            drop(tokio::time::timeout_at(look, self.0.wake.notified()).await);
+            // However often it was woken meanwhile: somewhere somebody always writes.
+            if Instant::now() >= look {
+                look = Instant::now() + LOOK;
                 let tenants: Vec<_> = lock(&self.0.published).keys().cloned().collect();
                 for tenant in tenants {
                     *lock(&self.0.touched).entry(tenant).or_default() += 1;
@@ -270,94 +289,112 @@ impl Inner {
         lock(&self.touched).get(tenant).copied().unwrap_or(0)
     }
 
+    /// What is known of a tenant with this record, if its objects are up to date.
+    fn fresh(&self, tenant: &TenantName, record: Option<&TenantRecord>) -> Result<Option<Trouble>, Stale> {
+        // Before the other lock: `touch` takes them in this order.
+        let touched = self.touched(tenant);
+        let published = lock(&self.published);
+        match (published.get(tenant), record) {
+            (None, None) => Ok(None),
+            (Some(published), Some(record))
+                if published.record == *record
+                    && published.touched == touched
+                    && published.mappings.is_same(&self.projector.mappings()) =>
+            {
+                Ok(published.trouble)
+            }
+            _ => Err(Stale),
+        }
+    }
+
     /// Brings a tenant's objects up to date where they are not, given its record.
     async fn bring(
         &self,
         tenant: &TenantName,
         record: Option<TenantRecord>,
     ) -> Result<Option<Trouble>, ReadError> {
-        let fresh = {
-            let published = lock(&self.published);
-            match (published.get(tenant), record) {
-                (None, None) => Some(None),
-                (Some(published), Some(record)) => (published.record == record
-                    && published.touched == self.touched(tenant)
-                    && published.mappings.is_same(&self.projector.mappings()))
-                .then_some(published.trouble),
-                _ => None,
+        if let Ok(trouble) = self.fresh(tenant, record.as_ref()) {
+            return Ok(trouble);
+        }
+        // Whoever asks meanwhile finds what the first one made: a large state is not in memory once for each of them. And
+        // nobody publishes what somebody else has replaced since.
+        let turn = Arc::clone(lock(&self.turns).entry(tenant.clone()).or_default());
+        let _turn = turn.lock().await;
+        let touched = self.touched(tenant);
+        let record = self.states.tenant(tenant).await?.map(|(record, _)| record);
+        match (self.fresh(tenant, record.as_ref()), record) {
+            (Ok(trouble), _) => Ok(trouble),
+            (Err(Stale), Some(record)) => self.refresh(record, touched).await,
+            (Err(Stale), None) => {
+                let _one = self.publishing.lock().await;
+                self.publish_tenant(tenant, Rendered::nothing()).await?;
+                lock(&self.published).remove(tenant);
+                lock(&self.touched).remove(tenant);
+                Ok(None)
             }
-        };
-        match fresh {
-            Some(trouble) => Ok(trouble),
-            None => self.refresh(tenant).await,
         }
     }
 
-    /// Makes a tenant's objects anew and publishes them.
-    async fn refresh(&self, tenant: &TenantName) -> Result<Option<Trouble>, ReadError> {
-        loop {
-            let touched = self.touched(tenant);
-            let mappings = self.projector.mappings();
-            let Some((record, _)) = self.states.tenant(tenant).await? else {
-                let _one = self.publishing.lock().await;
-                if self.states.tenant(tenant).await?.is_none() {
-                    self.forget(tenant).await?;
-                    return Ok(None);
-                }
-                continue;
-            };
-            let (declared, trouble) = match self.projector.current(tenant).await {
-                Ok(declared) => (Some(declared), None),
-                Err(ReadError::NoState(_)) => (None, None),
-                Err(ReadError::Encrypted { .. }) => (None, Some(Trouble::Encrypted)),
-                Err(ReadError::NoTenant(_)) => continue,
-                Err(ReadError::Store(StoreError::Corrupt { .. })) => {
-                    tracing::error!(%tenant, "the state is damaged: roll back to a version that is not, or restore a backup");
-                    (None, Some(Trouble::Damaged))
-                }
-                Err(error) => return Err(error),
-            };
-            let is_of_record = |declared: &Arc<Declared>| Some(&declared.version) == record.head.as_ref();
-            if !declared.as_ref().is_none_or(is_of_record) {
-                continue;
+    /// Makes a tenant's objects anew and publishes them. What changes while it does is for the next turn.
+    async fn refresh(&self, record: TenantRecord, touched: u64) -> Result<Option<Trouble>, ReadError> {
+        let tenant = &record.name;
+        let mappings = self.projector.mappings();
+        let before = lock(&self.published).get(tenant).cloned();
+        let same = before.as_ref().filter(|before| {
+            before.summary.is_some()
+                && before.record.head == record.head
+                && before.mappings.is_same(&mappings)
+        });
+        let known = match same {
+            Some(before) => Known {
+                summary: before.summary.clone(),
+                validity: before.validity.clone(),
+                ..Known::default()
+            },
+            None => self.know(tenant).await?,
+        };
+        let Known { summary, validity, trouble, .. } = &known;
+        let (summary, validity, trouble) = (summary.clone(), validity.clone(), *trouble);
+        let facts = Facts {
+            is_shown: same.is_some(),
+            known,
+            now: self.clock.now(),
+            versions: self.states.versions(tenant).await?,
+            refusals: self.states.refusals(tenant).await?,
+            conditions: before.map(|before| before.conditions).unwrap_or_default(),
+            record: record.clone(),
+        };
+        let rendered = tokio::task::spawn_blocking(move || facts.render());
+        let rendered = rendered.await.map_err(|error| StoreError::Unavailable { source: Box::new(error) })?;
+        let _one = self.publishing.lock().await;
+        let conditions = rendered.conditions.clone();
+        self.publish_tenant(tenant, rendered).await?;
+        // All that is asked for is written out now; the rest is projected anew where somebody wants it.
+        self.projector.let_go(tenant);
+        let name = tenant.clone();
+        let published = Published { record, touched, mappings, summary, trouble, conditions, validity };
+        lock(&self.published).insert(name, published);
+        Ok(trouble)
+    }
+
+    /// Reads what a tenant's current state declares; its record may be older by now.
+    async fn know(&self, tenant: &TenantName) -> Result<Known, ReadError> {
+        let trouble = match self.projector.current(tenant).await {
+            Ok(declared) => {
+                let validity = credentials::validity(&self.reader, tenant).await?;
+                let summary = Some(Arc::new(Summary::of(&declared)));
+                return Ok(Known { declared: Some(declared), summary, validity, ..Known::default() });
             }
-            let before = lock(&self.published).get(tenant).cloned();
-            let remembered = match trouble {
-                Some(_) => self.projector.remembered(tenant).await?,
-                None => None,
-            };
-            let is_shown = before.as_ref().is_some_and(|before| shows(before, declared.as_ref(), trouble));
-            let validity = match (&before, &declared) {
-                (Some(before), _) if is_shown => before.validity.clone(),
-                (_, Some(_)) => credentials::validity(&self.reader, tenant).await?,
-                (_, None) => Vec::new(),
-            };
-            let facts = Facts {
-                validity: validity.clone(),
-                now: self.clock.now(),
-                versions: self.states.versions(tenant).await?,
-                refusals: self.states.refusals(tenant).await?,
-                conditions: before.as_ref().map(|before| before.conditions.clone()).unwrap_or_default(),
-                trouble,
-                remembered,
-                is_shown,
-                declared: declared.clone(),
-                record: record.clone(),
-            };
-            let rendered = tokio::task::spawn_blocking(move || facts.render());
-            let rendered =
-                rendered.await.map_err(|error| StoreError::Unavailable { source: Box::new(error) })?;
-            let _one = self.publishing.lock().await;
-            if self.states.tenant(tenant).await?.map(|(record, _)| record).as_ref() != Some(&record) {
-                continue;
+            Err(ReadError::NoState(_) | ReadError::NoTenant(_)) => return Ok(Known::default()),
+            Err(ReadError::Encrypted { .. }) => Trouble::Encrypted,
+            Err(ReadError::Store(StoreError::Corrupt { .. })) => {
+                tracing::error!(%tenant, "the state is damaged: roll back to a version that is not, or restore a backup");
+                Trouble::Damaged
             }
-            let conditions = rendered.conditions.clone();
-            self.publish_tenant(tenant, rendered).await?;
-            let declared = declared.as_ref().map(Arc::downgrade);
-            let published = Published { record, touched, mappings, declared, trouble, conditions, validity };
-            lock(&self.published).insert(tenant.clone(), published);
-            return Ok(trouble);
-        }
+            Err(error) => return Err(error),
+        };
+        let remembered = self.projector.remembered(tenant).await?;
+        Ok(Known { trouble: Some(trouble), remembered, ..Known::default() })
     }
 
     async fn publish_tenant(&self, tenant: &TenantName, rendered: Rendered) -> Result<(), StoreError> {
@@ -368,26 +405,6 @@ impl Inner {
         }
         Ok(())
     }
-
-    /// Shows nothing of a tenant that is no more.
-    async fn forget(&self, tenant: &TenantName) -> Result<(), StoreError> {
-        let rendered = Rendered::nothing();
-        self.publish_tenant(tenant, rendered).await?;
-        lock(&self.published).remove(tenant);
-        lock(&self.touched).remove(tenant);
-        Ok(())
-    }
-}
-
-/// Tells whether machines and node groups are shown as they are already.
-fn shows(before: &Published, declared: Option<&Arc<Declared>>, trouble: Option<Trouble>) -> bool {
-    let is_same = |old: &Weak<Declared>, new: &Arc<Declared>| std::ptr::eq(old.as_ptr(), Arc::as_ptr(new));
-    before.trouble == trouble
-        && match (&before.declared, declared) {
-            (Some(old), Some(new)) => is_same(old, new),
-            // Nothing is declared, or only remembered: that is quickly shown again.
-            _ => false,
-        }
 }
 
 /// The kinds that a projection fills.

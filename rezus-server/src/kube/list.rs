@@ -122,16 +122,10 @@ pub(super) fn not_found(kind: &KindInfo, name: &str) -> ApiError {
 
 /// Sees to it that what is shown is no older than what was acknowledged, and tells of which tenants it is not known.
 async fn bring_up_to_date(plane: &Plane, place: &Place) -> Result<Vec<(TenantName, Trouble)>, ApiError> {
-    if place.kind.is(&PROVIDER) {
-        plane.catalogue.all().await?;
-        return Ok(Vec::new());
-    }
     let Some(namespace) = &place.namespace else {
-        let troubles = plane.catalogue.all().await?;
-        let is_listed = place.kind.is(&MACHINE) || place.kind.is(&NODE_GROUP);
-        let seen =
-            troubles.into_iter().filter(|(name, _)| is_listed && place.sight.sees_tenant(name.as_str()));
-        return Ok(seen.collect());
+        // Of others not even that they cannot be read.
+        let troubles = plane.catalogue.all(|tenant| place.sight.sees_tenant(tenant.as_str())).await?;
+        return Ok(if is_declared(place.kind) { troubles } else { Vec::new() });
     };
     // What is no name of a tenant is a namespace without anything in it.
     let Ok(tenant) = namespace.parse::<TenantName>() else {

@@ -183,7 +183,10 @@ fn fed_by(members: &Members<'_>, rows: &[IndexRow]) -> Vec<(ResourceAddress, Opt
         .filter(|other| *other != (&members.main.row.address, &members.main.row.deposed))
         .collect();
     let own = std::iter::once((&members.main.row.address, &members.main.row.deposed));
-    own.chain(others).map(|(address, deposed)| (address.clone(), deposed.clone())).collect()
+    let mut all: Vec<_> =
+        own.chain(others).map(|(address, deposed)| (address.clone(), deposed.clone())).collect();
+    all.shrink_to_fit();
+    all
 }
 
 impl Assembled {
@@ -306,6 +309,7 @@ impl<'a> Builder<'_, 'a> {
             self.note(format!("addresses[{place}].address"), Cow::Borrowed(source));
             addresses.push(address);
         }
+        addresses.shrink_to_fit();
         addresses
     }
 
@@ -323,6 +327,7 @@ impl<'a> Builder<'_, 'a> {
             self.note(format!("alsoKnownAs[{place}]"), source);
             addresses.push(address.clone());
         }
+        addresses.shrink_to_fit();
         addresses
     }
 

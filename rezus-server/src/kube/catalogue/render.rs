@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use rezus_core::base::Timestamp;
-use rezus_core::declared::projection::ResourceKind;
+use rezus_core::declared::projection::{Lifetime, ResourceKind};
 use rezus_core::declared::projector::{Declared, Objects};
+use rezus_core::declared::resource::{Cluster, Projection};
 use rezus_core::declared::store::{Content, RefusalRecord, TenantRecord, VersionMeta};
 
 use super::{PROJECTED, Trouble};
@@ -12,23 +13,53 @@ use crate::kube::credentials::Validity;
 use crate::kube::item::Draft;
 use crate::kube::kinds::{EVENT, KINDS, KindInfo, MACHINE, NAMESPACE, NODE_GROUP, STATE_VERSION, TENANT};
 use crate::kube::object::Condition;
-use crate::kube::show::{self, Known, Told};
+use crate::kube::show::{self, Told};
+
+/// What is known of what a tenant's state declares.
+#[derive(Default)]
+pub(super) struct Known {
+    /// All of it, where it has to be written out.
+    pub(super) declared: Option<Arc<Declared>>,
+    /// What it is as a whole; nothing where there is no state, or it cannot be read.
+    pub(super) summary: Option<Arc<Summary>>,
+    /// Why it cannot be read.
+    pub(super) trouble: Option<Trouble>,
+    /// What an earlier state declared, where this one cannot be read.
+    pub(super) remembered: Option<Objects>,
+    /// How long the credentials are good that the state holds.
+    pub(super) validity: Vec<Validity>,
+}
+
+/// What a Tenant shows of its projection.
+#[derive(Debug)]
+pub(super) struct Summary {
+    cluster: Cluster,
+    machines: usize,
+    node_groups: usize,
+    lifetime: Option<Lifetime>,
+}
+
+impl Summary {
+    pub(super) fn of(declared: &Declared) -> Self {
+        let Projection { cluster, machines, node_groups, .. } = &declared.projection;
+        Self {
+            cluster: cluster.clone(),
+            machines: machines.len(),
+            node_groups: node_groups.len(),
+            lifetime: declared.objects.get(&(ResourceKind::Cluster, String::new())).cloned(),
+        }
+    }
+}
 
 /// All that objects are made of.
 pub(super) struct Facts {
     pub(super) record: TenantRecord,
-    /// What the state declares, where that is known.
-    pub(super) declared: Option<Arc<Declared>>,
-    pub(super) trouble: Option<Trouble>,
-    /// What an earlier state declared, where this one cannot be read.
-    pub(super) remembered: Option<Objects>,
+    pub(super) known: Known,
     pub(super) versions: Vec<VersionMeta>,
     /// Newest first.
     pub(super) refusals: Vec<RefusalRecord>,
     /// The Tenant's conditions when it was shown last.
     pub(super) conditions: Vec<Condition>,
-    /// How long the credentials are good that the state holds.
-    pub(super) validity: Vec<Validity>,
     /// The time.
     pub(super) now: Timestamp,
     /// Whether machines and node groups are shown as they are already.
@@ -57,14 +88,23 @@ impl Facts {
     /// Makes the objects.
     pub(super) fn render(self) -> Rendered {
         let tenant = self.record.name.as_str();
-        let known = match (&self.declared, self.trouble) {
-            (Some(declared), _) => Known::All(&declared.projection),
-            (None, Some(Trouble::Encrypted)) => Known::Encrypted,
-            (None, Some(Trouble::Damaged)) => Known::Damaged,
-            (None, None) => Known::Nothing,
+        let Known { summary, trouble, remembered, validity, .. } = &self.known;
+        let known = match (summary, trouble) {
+            (Some(summary), _) => show::Known::All {
+                cluster: &summary.cluster,
+                machines: summary.machines,
+                node_groups: summary.node_groups,
+            },
+            (None, Some(Trouble::Encrypted)) => show::Known::Encrypted,
+            (None, Some(Trouble::Damaged)) => show::Known::Damaged,
+            (None, None) => show::Known::Nothing,
         };
-        let objects = self.declared.as_ref().map(|declared| &declared.objects).or(self.remembered.as_ref());
-        let lifetime = objects.and_then(|objects| objects.get(&(ResourceKind::Cluster, String::new())));
+        let of_cluster = |objects: &'_ Objects| objects.get(&(ResourceKind::Cluster, String::new())).cloned();
+        let lifetime = match summary {
+            Some(summary) => summary.lifetime.clone(),
+            None => remembered.as_ref().and_then(of_cluster),
+        };
+        let lifetime = lifetime.as_ref();
         let head = self.record.head.as_ref().map(|head| head.version);
         // Of no account once something was accepted.
         let is_write = |refusal: &&RefusalRecord| !matches!(refusal.operation.as_str(), "LOCK" | "UNLOCK");
@@ -74,7 +114,7 @@ impl Facts {
             known,
             lifetime,
             refused,
-            validity: &self.validity,
+            validity,
             now: self.now,
             before: &self.conditions,
         };
@@ -102,7 +142,7 @@ impl Facts {
     fn projected(&self, kind: &'static KindInfo) -> Vec<Draft> {
         let tenant = self.record.name.as_str();
         let is_machine = kind.is(&MACHINE);
-        match (&self.declared, &self.remembered) {
+        match (&self.known.declared, &self.known.remembered) {
             (Some(declared), _) => drafts(tenant, declared, kind),
             (None, Some(remembered)) => {
                 let wanted = if is_machine { ResourceKind::Machine } else { ResourceKind::NodeGroup };

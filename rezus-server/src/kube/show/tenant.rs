@@ -2,7 +2,7 @@
 
 use rezus_core::base::Timestamp;
 use rezus_core::declared::projection::{Lifetime, SpecFields};
-use rezus_core::declared::resource::Projection;
+use rezus_core::declared::resource::Cluster;
 use rezus_core::declared::store::{Content, RefusalRecord, TenantRecord, VersionMeta};
 use rezus_core::declared::{Lineage, Serial};
 use serde::Serialize;
@@ -19,7 +19,14 @@ use crate::kube::object::{Condition, Object};
 #[derive(Clone, Copy, Debug)]
 pub enum Known<'a> {
     /// All of it.
-    All(&'a Projection),
+    All {
+        /// The cluster as a whole.
+        cluster: &'a Cluster,
+        /// How many machines are declared.
+        machines: usize,
+        /// How many node groups.
+        node_groups: usize,
+    },
     /// There is no state.
     Nothing,
     /// The state is encrypted: counts are absent, never zero.
@@ -51,7 +58,7 @@ impl Known<'_> {
     /// The word of the column Phase.
     const fn phase(&self) -> &'static str {
         match self {
-            Self::All(_) => "Available",
+            Self::All { .. } => "Available",
             Self::Nothing => "NoState",
             Self::Encrypted => "Encrypted",
             Self::Damaged => "Damaged",
@@ -73,7 +80,7 @@ fn record_uid(record: &TenantRecord, kind: &str) -> String {
 pub fn tenant(told: Told<'_>) -> (Draft, Vec<Condition>) {
     let Told { record, known, lifetime, .. } = told;
     let fields = match known {
-        Known::All(projection) => projection.cluster.spec_fields(),
+        Known::All { cluster, .. } => cluster.spec_fields(),
         Known::Nothing | Known::Encrypted | Known::Damaged => SpecFields::new(),
     };
     let name = record.name.as_str();
@@ -83,10 +90,10 @@ pub fn tenant(told: Told<'_>) -> (Draft, Vec<Condition>) {
     object.label("rezuscloud.io/tenant", Some(name));
     let head = record.head.as_ref().filter(|head| head.content != Content::Tombstone);
     let mut cells = Row::default().text(Some(name)).text(Some(known.phase()));
-    if let Known::All(projection) = known {
-        object.field("nodeGroups", &projection.node_groups.len());
-        object.field("machines", &projection.machines.len());
-        cells = cells.number(count(projection.machines.len()));
+    if let Known::All { machines, node_groups, .. } = known {
+        object.field("nodeGroups", &node_groups);
+        object.field("machines", &machines);
+        cells = cells.number(count(machines));
     } else {
         cells = cells.unknown();
     }
@@ -103,7 +110,7 @@ pub fn tenant(told: Told<'_>) -> (Draft, Vec<Condition>) {
     };
     cells = cells.unknown().age(created);
     cells = match known {
-        Known::All(projection) => cells.number(count(projection.node_groups.len())),
+        Known::All { node_groups, .. } => cells.number(count(node_groups)),
         Known::Nothing | Known::Encrypted | Known::Damaged => cells.unknown(),
     };
     let cells = cells.number(0).text(None).unknown();
@@ -123,10 +130,10 @@ fn conditions(told: Told<'_>, head: Option<&VersionMeta>) -> Vec<Condition> {
         conditions.push(since_when(of_state(kind, holds, reason, message, at), before));
     };
     match known {
-        Known::All(projection) => {
+        Known::All { cluster, .. } => {
             say("SpecAvailable", true, "Projected", String::new(), since);
             let types: Vec<String> =
-                projection.cluster.unmapped.iter().map(|(name, count)| format!("{name} ({count})")).collect();
+                cluster.unmapped.iter().map(|(name, count)| format!("{name} ({count})")).collect();
             let (complete, reason) =
                 if types.is_empty() { (true, "AllTypesKnown") } else { (false, "UnknownTypes") };
             say("MappingComplete", complete, reason, types.join(", "), since);
