@@ -1,6 +1,6 @@
 //! Who is let in, to what, and what is kept of it.
 
-mod admin;
+pub(crate) mod admin;
 mod audit;
 mod commands;
 mod logins;

@@ -14,6 +14,7 @@ mod durability;
 mod edge;
 mod in_process;
 mod kube;
+mod kubectl;
 mod lock;
 mod projection;
 mod protocol;

@@ -1,6 +1,6 @@
 //! Real OpenTofu and Terraform against the real server.
 
-mod example;
+pub(crate) mod example;
 mod faults;
 mod life;
 mod locks;

@@ -11,7 +11,7 @@ use crate::server::{PROGRAM, Server};
 use crate::tool::{self, Form, Workspace};
 
 /// `examples/backend`, without the backend block that names the default server.
-fn example() -> String {
+pub(crate) fn example() -> String {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/backend/main.tf");
     let text = std::fs::read_to_string(file).unwrap();
     let start = text.find("terraform {").unwrap();

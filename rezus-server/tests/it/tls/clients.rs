@@ -16,8 +16,11 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 async fn run(program: &str, arguments: &[&str]) -> Option<Output> {
     let program = tools::find(program)?;
+    let home = tempfile::tempdir().unwrap();
     let mut command = Command::new(program);
     command.args(arguments).env_clear().kill_on_drop(true).stdin(std::process::Stdio::null());
+    // Without a home of its own, kubectl keeps what it has learnt of the server where it stands.
+    command.env("HOME", home.path());
     Some(tokio::time::timeout(PATIENCE, command.output()).await.expect("the client ends").unwrap())
 }
 
