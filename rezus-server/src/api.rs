@@ -116,6 +116,12 @@ pub async fn unknown_path(method: Method, uri: Uri) -> ApiError {
     ApiError::not_found(format!("there is nothing at {method} {path}"))
 }
 
+/// The answer to a method that a path does not take, where the path has no words of its own for that.
+pub async fn unknown_method(method: Method, uri: Uri) -> ApiError {
+    let path: String = uri.path().chars().take(200).collect();
+    ApiError::method_not_allowed(format!("{method} is no method of {path}"))
+}
+
 /// A tenant's name from a path.
 pub(crate) fn tenant(name: &str) -> Result<TenantName, ApiError> {
     name.parse().map_err(|error: rezus_core::base::NameError| ApiError::bad_request(error.to_string()))

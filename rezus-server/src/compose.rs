@@ -180,7 +180,8 @@ pub fn router(plane: &Plane) -> Router {
         .merge(kube::openapi::routes())
         .merge(kube::review::routes())
         .merge(telemetry::routes(plane.clone()))
-        .fallback(api::unknown_path);
+        .fallback(api::unknown_path)
+        .method_not_allowed_fallback(api::unknown_method);
     let routes = limited(peer::guarded(auth::authenticated(routes, plane)), plane.admission.clone());
     // Outside of all that answers without reading a body.
     let routes = state_backend::bounded(routes, &plane.limits);

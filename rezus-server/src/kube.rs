@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use object::Object;
-pub use routes::{PATHS, routes};
+pub use routes::{PATHS, can_be_watched, routes};
 
 /// A list of objects of several kinds, as `kubectl get -o json` prints it.
 #[derive(Clone, Debug, Serialize)]

@@ -136,19 +136,6 @@ impl Directory {
         Some(Identity { token: Some(token.id.clone()), ..identity })
     }
 
-    /// Tells whether somebody who was recognised a while ago still is, and may do what they might then: no token was
-    /// revoked or has expired, nothing was granted or withdrawn.
-    pub fn still_knows(&self, identity: &Identity, now: Timestamp) -> bool {
-        let found = match &identity.token {
-            Some(id) => {
-                let token = self.tokens.iter().find(|token| token.id == *id && token.works(now));
-                token.and_then(|token| self.owner(token))
-            }
-            None => self.by_certificate(&identity.name, &identity.groups),
-        };
-        found.is_some_and(|found| found == *identity)
-    }
-
     /// Recognises a user by name.
     pub fn by_user(&self, name: &PrincipalName) -> Option<Identity> {
         let user = self.users.get(name)?;

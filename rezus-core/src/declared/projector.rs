@@ -121,11 +121,7 @@ impl Projector {
         let mappings = self.mappings();
         let kept = locked(&self.kept);
         let kept = kept.get(tenant).filter(|kept| {
-            kept.mappings.is_same(&mappings)
-                && kept.declared.version.version == version.version
-                && kept.declared.version.fingerprint == version.fingerprint
-                // A tenant that was removed and made anew counts from 1 again.
-                && kept.declared.version.written_at == version.written_at
+            kept.mappings.is_same(&mappings) && kept.declared.version.is_same_write(version)
         })?;
         Some(Arc::clone(&kept.declared))
     }

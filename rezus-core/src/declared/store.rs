@@ -115,6 +115,15 @@ pub struct VersionMeta {
     pub rollback_of: Option<VersionNumber>,
 }
 
+impl VersionMeta {
+    /// Tells whether both are of one write, whatever was said of it since: that it is pinned, that another followed it.
+    pub fn is_same_write(&self, other: &Self) -> bool {
+        // A tenant that was removed and made anew counts from 1 again.
+        (self.version, self.fingerprint, self.written_at)
+            == (other.version, other.fingerprint, other.written_at)
+    }
+}
+
 /// A version to be appended, with its bytes and what was derived from them.
 #[derive(Clone)]
 pub struct NewVersion {

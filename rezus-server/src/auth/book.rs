@@ -3,6 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use rezus_core::access::{AccountStore, AccountStoreError, Directory};
+use tokio::sync::watch;
 
 use crate::error::ApiError;
 
@@ -13,6 +14,8 @@ pub struct Book {
     held: RwLock<Held>,
     /// One change at a time: what it decides on is what it changes.
     changing: Arc<tokio::sync::Mutex<()>>,
+    /// How often they were forgotten, for those who wait for it.
+    changed: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -34,7 +37,7 @@ impl Drop for Forgetting {
 impl Book {
     /// Opens the book of a store.
     pub fn new(store: Arc<dyn AccountStore>) -> Self {
-        Self { store, held: RwLock::default(), changing: Arc::default() }
+        Self { store, held: RwLock::default(), changing: Arc::default(), changed: watch::Sender::new(0) }
     }
 
     /// Returns the store, for what is no account.
@@ -93,5 +96,12 @@ impl Book {
         let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
         held.generation += 1;
         held.directory = None;
+        drop(held);
+        self.changed.send_modify(|changes| *changes += 1);
+    }
+
+    /// Tells when an account may have changed.
+    pub fn subscribe(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
     }
 }

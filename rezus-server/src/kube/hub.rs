@@ -15,15 +15,15 @@ use tokio::sync::watch;
 use super::item::{Draft, Item};
 use super::kinds::{KINDS, KindInfo};
 
-/// How many changes are kept, and how many bytes of objects that are shown no longer.
+/// How many changes are kept, and of objects of how many bytes in all.
 const KEPT_CHANGES: usize = 16_384;
-const KEPT_BYTES: usize = 32 << 20;
+const KEPT_BYTES: usize = 64 << 20;
 
-/// How long the list that a `continue` token names is kept; how many such lists, and how many objects in all of them.
-/// The last one is kept however long it is.
+/// How long the list that a `continue` token names is kept, how many such lists, and how many objects they may have
+/// together: none of them need be shown any more.
 const KEPT_LIST: Duration = Duration::from_mins(5);
 const KEPT_LISTS: usize = 64;
-const KEPT_LISTED: usize = 100_000;
+const KEPT_OBJECTS: usize = 100_000;
 
 /// All objects of a kind at one resource version, sorted by namespace, then name.
 #[derive(Clone, Debug)]
@@ -91,8 +91,8 @@ struct Inner {
     /// When each kind last changed.
     changed: [u64; KINDS.len()],
     log: VecDeque<Arc<Change>>,
-    /// Bytes of what the changes in the log were before.
-    log_bytes: usize,
+    /// The bytes of the objects in the log.
+    logged: usize,
     lists: VecDeque<(usize, Snapshot, Instant)>,
 }
 
@@ -110,7 +110,7 @@ impl Hub {
             shelves: std::array::from_fn(|_| Arc::from([])),
             changed: [start; KINDS.len()],
             log: VecDeque::new(),
-            log_bytes: 0,
+            logged: 0,
             lists: VecDeque::new(),
         };
         Self { inner: RwLock::new(inner), newest: watch::Sender::new(start) }
@@ -161,10 +161,9 @@ impl Hub {
         };
         inner.lists.retain(is_fresh);
         inner.lists.push_back((place, list.clone(), Instant::now()));
-        let mut listed: usize = inner.lists.iter().map(|(_, kept, _)| kept.items.len()).sum();
-        while inner.lists.len() > KEPT_LISTS || (listed > KEPT_LISTED && inner.lists.len() > 1) {
-            let oldest = inner.lists.pop_front();
-            listed -= oldest.map_or(0, |(_, kept, _)| kept.items.len());
+        let mut objects: usize = inner.lists.iter().map(|(_, list, _)| list.items.len()).sum();
+        while inner.lists.len() > KEPT_LISTS || (objects > KEPT_OBJECTS && inner.lists.len() > 1) {
+            objects -= inner.lists.pop_front().map_or(0, |(_, list, _)| list.items.len());
         }
     }
 
@@ -183,13 +182,11 @@ impl Hub {
         inner.newest = newest;
         inner.changed[place(kind)] = newest;
         inner.shelves[place(kind)] = merged.items;
-        inner.log_bytes += merged.changes.iter().map(|change| change.bytes()).sum::<usize>();
+        inner.logged += merged.changes.iter().map(|change| change.size()).sum::<usize>();
         inner.log.extend(merged.changes);
-        while inner.log.len() > KEPT_CHANGES || inner.log_bytes > KEPT_BYTES {
-            let Some(oldest) = inner.log.pop_front() else {
-                break;
-            };
-            inner.log_bytes -= oldest.bytes();
+        while inner.log.len() > KEPT_CHANGES || inner.logged > KEPT_BYTES {
+            let Some(oldest) = inner.log.pop_front() else { break };
+            inner.logged -= oldest.size();
             inner.floor = oldest.version;
         }
         drop(inner);
@@ -226,9 +223,10 @@ impl Hub {
 }
 
 impl Change {
-    /// Bytes of what it was before: what is there after is mostly shown still.
-    fn bytes(&self) -> usize {
-        self.before.as_ref().map_or(0, |item| item.json().len())
+    /// How many bytes it keeps in memory, at most: objects are shared with what is shown and with other changes.
+    fn size(&self) -> usize {
+        let size = |item: &Option<Arc<Item>>| item.as_ref().map_or(0, |item| item.json().len());
+        size(&self.before) + size(&self.after)
     }
 
     fn is_of(&self, kind: &KindInfo) -> bool {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use axum::http::header::WARNING;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
-use rezus_core::access::Identity;
 use rezus_core::base::TenantName;
 use rezus_core::declared::VersionNumber;
 use serde_json::json;
@@ -35,8 +34,6 @@ pub(super) struct Place {
     pub(super) namespace: Option<String>,
     /// Which tenants the caller sees.
     pub(super) sight: Sight,
-    /// The caller.
-    pub(super) identity: Identity,
 }
 
 impl Place {

@@ -11,7 +11,6 @@ use axum::http::header::ALLOW;
 use axum::http::{HeaderMap, HeaderValue, Method};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, get};
-use rezus_core::access::Identity;
 use serde_json::json;
 
 use super::credentials;
@@ -20,7 +19,6 @@ use super::list::{self, Place};
 use super::sight::Sight;
 use super::then;
 use crate::api::Path;
-use crate::auth::Who;
 use crate::compose::Plane;
 use crate::error::ApiError;
 
@@ -71,6 +69,11 @@ pub static PATHS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     objects.chain([PROVENANCE, HISTORY, KUBECONFIG, TALOSCONFIG]).collect()
 });
 
+/// Tells whether a route, as it is matched, lists objects: only there a query that asks to watch means that.
+pub fn can_be_watched(route: &str) -> bool {
+    ROUTES.iter().any(|known| !known.is_one && known.path == route)
+}
+
 /// Returns the routes.
 pub fn routes(plane: Plane) -> Router {
     let mut router = Router::new();
@@ -79,9 +82,9 @@ pub fn routes(plane: Plane) -> Router {
         let read = move |plane: State<Plane>,
                          Path(names): Path<HashMap<String, String>>,
                          RawQuery(query): RawQuery,
-                         Who(identity): Who,
+                         sight: Sight,
                          headers: HeaderMap| async move {
-            let asked = Asked { kind, is_one, names, query, identity };
+            let asked = Asked { kind, is_one, names, query, sight };
             asked.answer(&plane, &headers).await
         };
         router = router.route(path, refusing(get(read), kind));
@@ -103,7 +106,7 @@ struct Asked {
     is_one: bool,
     names: HashMap<String, String>,
     query: Option<String>,
-    identity: Identity,
+    sight: Sight,
 }
 
 impl Asked {
@@ -112,8 +115,7 @@ impl Asked {
         let tenant = self.names.remove("tenant");
         let name = self.names.remove("name");
         let (namespace, name) = if self.kind.namespaced { (tenant, name) } else { (None, tenant.or(name)) };
-        let sight = Sight::of(&self.identity);
-        let place = Place { kind: self.kind, namespace, sight, identity: self.identity };
+        let place = Place { kind: self.kind, namespace, sight: self.sight };
         match name.filter(|_| self.is_one) {
             Some(name) => list::one(plane, place, &name, &query, headers).await,
             None => list::several(plane, place, &query, headers).await,

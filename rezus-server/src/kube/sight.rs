@@ -1,41 +1,51 @@
 //! Which tenants a caller sees.
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::sync::Arc;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 
 use rezus_core::access::Identity;
 use rezus_core::base::TenantName;
 
 use super::item::Item;
 
-/// Which tenants a caller sees: of lists over all of them, the objects of these.
+/// A caller, and which tenants they see: of lists over all tenants, the objects of these.
 #[derive(Clone, Debug)]
-pub enum Sight {
-    /// All.
-    All,
-    /// These.
-    Some(Arc<BTreeSet<TenantName>>),
+pub struct Sight(Option<Arc<Identity>>);
+
+impl<S: Send + Sync> FromRequestParts<S> for Sight {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
+        Ok(Self(parts.extensions.get::<Identity>().cloned().map(Arc::new)))
+    }
 }
 
 impl Sight {
-    /// What somebody sees.
-    pub fn of(identity: &Identity) -> Self {
-        identity.access.tenants().map_or(Self::All, |tenants| Self::Some(Arc::new(tenants.clone())))
+    /// Returns whose it is; nobody's shows nothing.
+    pub fn of(&self) -> Option<&Identity> {
+        self.0.as_deref()
+    }
+
+    /// The tenants that are seen; `None` for all.
+    fn tenants(&self) -> Option<&BTreeSet<TenantName>> {
+        static NONE: BTreeSet<TenantName> = BTreeSet::new();
+        self.of().map_or(Some(&NONE), |identity| identity.access.tenants())
     }
 
     /// Tells whether a caller sees a tenant.
     pub fn sees_tenant(&self, tenant: &str) -> bool {
-        match self {
-            Self::All => true,
-            Self::Some(tenants) => tenants.iter().any(|name| name.as_str() == tenant),
-        }
+        self.tenants().is_none_or(|tenants| tenants.iter().any(|name| name.as_str() == tenant))
     }
 
     /// Tells whether a caller sees an object: a tenant's, or what belongs to none.
     pub fn sees(&self, item: &Item) -> bool {
-        match (self, item.kind().kind) {
-            (Self::All, _) | (_, "Provider") => true,
-            (_, "Tenant" | "Namespace") => self.sees_tenant(item.name()),
+        match item.kind().kind {
+            "Provider" => true,
+            "Tenant" | "Namespace" => self.sees_tenant(item.name()),
             _ => self.sees_tenant(item.namespace()),
         }
     }

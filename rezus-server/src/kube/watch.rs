@@ -1,7 +1,8 @@
 //! Watches: one JSON object a line, for each change of what is selected.
 //!
 //! A watcher holds its place in the hub's log and nothing else. Whoever reads so slowly that its place falls out of the
-//! log is told that its version has expired, and begins anew.
+//! log is told that its version has expired, and begins anew. Whose rights change is told nothing more: the watch ends, and
+//! what they may see is looked at when they watch again.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -33,9 +34,6 @@ const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 /// How long a watch lasts that does not say how long: so much, and up to as much again (kube-apiserver,
 /// `MinRequestTimeout`).
 const LASTS: Duration = Duration::from_mins(30);
-
-/// How often it is looked whether a caller to whom nothing is told may still watch.
-const LOOK: Duration = Duration::from_mins(1);
 
 /// How many bytes of events are written at a time, and how many changes are looked at.
 const CHUNK: usize = 64 << 10;
@@ -69,17 +67,27 @@ pub(super) async fn answer(
         Since::After(version) => (Stage::Live, version),
         Since::Now => (Stage::Live, list.version),
     };
+    let mut accounts = plane.auth.book().subscribe();
+    if place.sight.of().is_some_and(|identity| identity.token.is_some()) {
+        // They may have changed since the request was let in.
+        accounts.mark_changed();
+    }
     let begun = Instant::now();
-    let lasts = terms.timeout.unwrap_or_else(|| {
-        // Not all at once: watches that began together shall not end together.
-        let spread = u64::try_from(uuid::Uuid::new_v4().as_u128() % 1_800).unwrap_or(0);
-        LASTS + Duration::from_secs(spread)
-    });
+    let lasts = terms.timeout.map_or_else(
+        || {
+            // Not all at once: watches that began together shall not end together.
+            let spread = u64::try_from(uuid::Uuid::new_v4().as_u128() % 1_800).unwrap_or(0);
+            LASTS + Duration::from_secs(spread)
+        },
+        // Whoever watches proves again, once in so long, that they may.
+        |timeout| timeout.min(2 * LASTS),
+    );
     let end = begun + lasts;
     let watcher = Watcher {
         catalogue: plane.catalogue.clone(),
+        auth: plane.auth.clone(),
+        accounts,
         draining: plane.draining.clone(),
-        auth: plane.auth.still_knows(&place.identity).await.then(|| plane.auth.clone()),
         clock: Arc::clone(&plane.clock),
         place,
         options,
@@ -106,9 +114,10 @@ fn next_bookmark(now: Instant, end: Instant) -> Option<Instant> {
 
 struct Watcher {
     catalogue: Catalogue,
+    auth: Auth,
+    /// Tells when an account may have changed.
+    accounts: watch::Receiver<u64>,
     draining: Draining,
-    /// Who knows the caller; none where nobody did from the beginning, but a program that has the server in itself.
-    auth: Option<Auth>,
     clock: Arc<dyn Clock>,
     place: Place,
     options: Options,
@@ -138,10 +147,7 @@ impl Watcher {
         let catalogue = self.catalogue.clone();
         let hub = catalogue.hub().await.ok()?;
         loop {
-            // Before each time that something is told.
-            if let Some(auth) = &self.auth
-                && !auth.still_knows(&self.place.identity).await
-            {
+            if !self.may_go_on().await {
                 return None;
             }
             let lines = match &self.stage {
@@ -158,18 +164,20 @@ impl Watcher {
             if !matches!(self.stage, Stage::Live) || self.position < hub.newest() {
                 continue;
             }
-            let due = self.bookmark.unwrap_or(self.end).min(Instant::now() + LOOK);
+            let due = self.bookmark.unwrap_or(self.end);
             tokio::select! {
                 changed = self.newest.changed() => changed.ok()?,
+                // What came of it is looked at above.
+                changed = self.accounts.changed() => {
+                    changed.ok()?;
+                    self.accounts.mark_changed();
+                }
                 // The client goes on with another server from where it is.
                 () = self.draining.begun() => return None,
                 () = tokio::time::sleep_until(due) => {
                     let now = Instant::now();
                     if now >= self.end {
                         return None;
-                    }
-                    if self.bookmark.is_none_or(|bookmark| now < bookmark) {
-                        continue;
                     }
                     self.bookmark = next_bookmark(now, self.end);
                     let mut out = Vec::new();
@@ -179,6 +187,18 @@ impl Watcher {
                     return Some(out.into());
                 }
             }
+        }
+    }
+
+    /// Tells whether whoever watches has the rights with which they began.
+    async fn may_go_on(&mut self) -> bool {
+        if !self.accounts.has_changed().unwrap_or(true) {
+            return true;
+        }
+        self.accounts.mark_unchanged();
+        match self.place.sight.of() {
+            Some(identity) => self.auth.is_as_before(identity).await,
+            None => false,
         }
     }
 

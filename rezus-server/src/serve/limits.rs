@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody};
-use axum::extract::{ConnectInfo, DefaultBodyLimit, Request, State};
+use axum::extract::{ConnectInfo, DefaultBodyLimit, MatchedPath, Request, State};
 use axum::http::{Method, Uri};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
@@ -20,10 +20,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::held::Held;
 use crate::config::LimitsConfig;
 use crate::error::ApiError;
+use crate::kube;
 use crate::peer::Peer;
 
 /// When a client is to come again that was one too many.
 const AGAIN: Duration = Duration::from_secs(1);
+
+/// An answer of up to so many bytes keeps no place: whoever asked may leave it unread for as long as they like.
+const SMALL: u64 = 16 << 10;
 
 /// The limits, and what is under way under them. Clones share it.
 #[derive(Clone, Debug)]
@@ -110,8 +114,9 @@ impl Kind {
         if path == "/state" || path.starts_with("/state/") {
             return Self::State;
         }
-        let is_resource = path.starts_with("/apis/") || path.starts_with("/api/");
-        if is_resource && request.method() == Method::GET && asks_to_watch(request.uri()) {
+        let route = request.extensions().get::<MatchedPath>();
+        let is_list = route.is_some_and(|route| kube::can_be_watched(route.as_str()));
+        if is_list && request.method() == Method::GET && asks_to_watch(request.uri()) {
             return Self::Watch;
         }
         if path.starts_with("/rezus/v1/tenants/") && path.ends_with("/body") {
@@ -170,7 +175,8 @@ async fn bound(State(limits): State<Limits>, request: Request, next: Next) -> Re
         // Whatever its handler made of it.
         answer = limits.too_large().into_response();
     }
-    match place {
+    let is_small = answer.body().size_hint().upper().is_some_and(|size| size <= SMALL);
+    match place.filter(|_| !is_small) {
         Some(place) => answer.map(|body| Body::new(Held::new(body, place))),
         None => answer,
     }
@@ -225,5 +231,31 @@ impl HttpBody for Bounded {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::StatusCode;
+    use axum::routing::get;
+    use tower::ServiceExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_left_unread_keeps_a_place_if_it_is_large() {
+        let text = |length: usize| get(move || async move { "x".repeat(length) });
+        let routes = Router::new().route("/small", text(16 << 10)).route("/large", text((16 << 10) + 1));
+        let config = LimitsConfig { in_flight: 1, ..LimitsConfig::default() };
+        let routes = bounded(routes, Limits::new(&config));
+        let ask = async |path: &str| {
+            let request = Request::get(path).body(Body::empty()).unwrap();
+            routes.clone().oneshot(request).await.unwrap()
+        };
+        let unread = [ask("/small").await, ask("/small").await, ask("/large").await];
+        assert_eq!(unread.each_ref().map(Response::status), [StatusCode::OK; 3]);
+        assert_eq!(ask("/small").await.status(), StatusCode::TOO_MANY_REQUESTS);
+        drop(unread);
+        assert_eq!(ask("/large").await.status(), StatusCode::OK);
     }
 }

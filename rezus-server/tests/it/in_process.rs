@@ -126,6 +126,11 @@ impl InProcess {
         &self.plane
     }
 
+    /// Its database, to be damaged.
+    pub(crate) fn database(&self) -> rusqlite::Connection {
+        rusqlite::Connection::open(self.directory.as_ref().unwrap().path().join("rezus.db")).unwrap()
+    }
+
     /// Sends a request as `peer`, with these headers and no others.
     pub(crate) async fn send_as(
         &self,
@@ -163,15 +168,12 @@ impl InProcess {
 
     /// Watches something.
     pub(crate) async fn watch(&self, target: &str, accept: &str) -> Events {
-        self.watch_with(target, &[("accept", accept)]).await
+        self.watch_with(target, ("accept", accept)).await
     }
 
-    /// Watches something, with these headers.
-    pub(crate) async fn watch_with(&self, target: &str, headers: &[(&str, &str)]) -> Events {
-        let mut request = Request::builder().uri(target).extension(ConnectInfo(local()));
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
+    /// Watches something with a header.
+    pub(crate) async fn watch_with(&self, target: &str, (name, value): (&str, &str)) -> Events {
+        let request = Request::builder().uri(target).header(name, value).extension(ConnectInfo(local()));
         let answer = self.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
         assert_eq!(answer.status(), 200, "{target}");
         assert_eq!(answer.headers()["content-type"], "application/json");

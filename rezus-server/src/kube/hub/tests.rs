@@ -128,25 +128,32 @@ fn lists_are_known_again_while_nothing_changed_or_they_are_kept() {
 }
 
 #[test]
-fn what_is_kept_has_bounds_in_bytes_and_objects_too() {
-    let hub = Hub::new(10);
-    let text = "x".repeat(1 << 20);
-    for round in 0..80 {
-        hub.publish(&MACHINE, Part::Whole, vec![draft("a", "x", &format!("{round}{text}"))], 0);
+fn the_log_keeps_no_more_bytes_than_it_may() {
+    let hub = Hub::new(1);
+    let large = "x".repeat(1 << 20);
+    for round in 0..40_u64 {
+        hub.publish(&MACHINE, Part::Whole, vec![draft("a", "m", &format!("{round}{large}"))], round);
     }
-    let oldest = hub.after(&MACHINE, 10, 5).unwrap_err().oldest;
-    let kept = hub.after(&MACHINE, oldest, usize::MAX).unwrap().changes.len();
-    assert!((30..=33).contains(&kept), "{kept} changes of a mebibyte each");
+    let window = hub.after(&MACHINE, 1, 1_000).unwrap_err();
+    let kept = hub.after(&MACHINE, window.oldest, 1_000).unwrap().changes;
+    // A little more than two times 1 MiB each: the object before and the one after.
+    assert_eq!(kept.len(), 31);
+    assert_eq!(kept.last().unwrap().version, hub.newest());
+}
 
-    let many = |text: &str| (0..40_000).map(|name| draft("a", &format!("m{name}"), text)).collect();
-    let mut lists = Vec::new();
-    for text in ["1", "2", "3"] {
-        hub.publish(&MACHINE, Part::Whole, many(text), 0);
-        let list = hub.snapshot(&MACHINE);
-        hub.keep(&MACHINE, &list);
-        lists.push(list.version);
+#[test]
+fn lists_that_are_kept_have_no_more_objects_together_than_they_may() {
+    let hub = Hub::new(1_000);
+    hub.publish(&MACHINE, Part::Whole, vec![draft("a", "m", "")], 1_000);
+    let item = Arc::clone(&hub.snapshot(&MACHINE).items[0]);
+    for version in 1..=3 {
+        let items = vec![Arc::clone(&item); KEPT_OBJECTS / 2].into();
+        hub.keep(&MACHINE, &Snapshot { version, items });
     }
-    hub.publish(&MACHINE, Part::Whole, Vec::new(), 0);
-    let is_kept: Vec<_> = lists.iter().map(|version| hub.snapshot_at(&MACHINE, *version).is_some()).collect();
+    let is_kept = [1, 2, 3].map(|version| hub.snapshot_at(&MACHINE, version).is_some());
     assert_eq!(is_kept, [false, true, true]);
+    // One that is larger than all may be is kept all the same: its reader could not go on otherwise.
+    let items = vec![item; KEPT_OBJECTS + 1].into();
+    hub.keep(&MACHINE, &Snapshot { version: 4, items });
+    assert!(hub.snapshot_at(&MACHINE, 4).is_some() && hub.snapshot_at(&MACHINE, 3).is_none());
 }

@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::people::{Closed, secret, token_id};
 use crate::answer::Answer;
 use crate::in_process::elsewhere;
+use crate::lock::state;
 use crate::server::{Server, Settings};
 use crate::tool::{self, Form, Workspace};
 
@@ -201,5 +202,44 @@ async fn real_clients_prove_themselves_by_their_environment() {
         ask("DELETE", &format!("/rezus/v1/tokens/{id}"), "").await.expect(204, "revoked");
         workspace.apply("three").await.failed_with("requires auth");
         assert_eq!(ask("GET", "/rezus/v1/locks", "").await.items().len(), 0);
+    }
+}
+
+#[tokio::test]
+async fn whose_rights_are_taken_is_told_nothing_more_by_a_watch_that_was_begun() {
+    for (method, target, body) in [
+        ("DELETE", "/rezus/v1/tokens/viewown", ""),
+        ("DELETE", "/rezus/v1/users/view-own", ""),
+        ("PATCH", "/rezus/v1/users/view-own", r#"{"grants":[]}"#),
+    ] {
+        let closed = Closed::new().await;
+        let watch = async |who: &str| {
+            let bearer = format!("Bearer {}", secret(who).reveal());
+            let target = "/apis/rezuscloud.io/v1alpha1/tenants?watch=1";
+            closed.plane.watch_with(target, ("authorization", &bearer)).await
+        };
+        let (mut taken, mut other) = (watch("view-own").await, watch("edit-own").await);
+        for events in [&mut taken, &mut other] {
+            assert_eq!(events.next().await["object"]["metadata"]["name"], "own");
+        }
+        // What changes for others ends nothing.
+        closed.ask("admin-all", "DELETE", "/rezus/v1/tokens/victim", "").await.expect(204, "another's");
+        let write = async |serial| {
+            let written = closed.ask("edit-own", "POST", "/state/own", state("l", serial)).await;
+            written.expect(200, "a state");
+            closed
+                .ask("edit-own", "GET", "/apis/rezuscloud.io/v1alpha1/tenants", "")
+                .await
+                .expect(200, "list");
+        };
+        write(2).await;
+        for events in [&mut taken, &mut other] {
+            assert_eq!(events.next().await["object"]["spec"]["state"]["serial"], 2);
+        }
+        let answer = closed.ask("admin-all", method, target, body).await;
+        assert!((200..300).contains(&answer.code), "{method} {target}: {}", answer.code);
+        write(3).await;
+        assert!(taken.next_or_end().await.is_none(), "{method} {target}");
+        assert_eq!(other.next().await["object"]["spec"]["state"]["serial"], 3);
     }
 }

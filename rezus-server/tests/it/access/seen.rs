@@ -21,7 +21,7 @@ async fn with_machines() -> Closed {
 
 async fn watch(closed: &Closed, who: &str, target: &str) -> Events {
     let bearer = format!("Bearer {}", secret(who).reveal());
-    closed.plane.watch_with(target, &[("authorization", &bearer)]).await
+    closed.plane.watch_with(target, ("authorization", &bearer)).await
 }
 
 #[tokio::test]

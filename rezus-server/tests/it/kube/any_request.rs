@@ -187,3 +187,16 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_takes_no_write_says_so_even_if_it_is_no_resource() {
+    let (runtime, plane) = shared();
+    for path in
+        ["/version", "/healthz", "/livez", "/readyz", "/metrics", "/api", "/apis", "/api/v1", "/openapi/v3"]
+    {
+        let answer = runtime.block_on(plane.send("POST", path, "{}")).expect(405, path);
+        let status = answer.json();
+        assert_eq!((&status["kind"], &status["reason"]), (&"Status".into(), &"MethodNotAllowed".into()));
+        assert!(answer.headers.contains_key("allow"), "{path}");
+    }
+}

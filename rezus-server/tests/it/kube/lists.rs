@@ -230,3 +230,18 @@ async fn what_an_encrypted_state_declared_before_is_listed_by_name() {
     assert!(listed.items().is_empty());
     assert!(listed.header("warning").unwrap().contains("encrypted"), "{:?}", listed.header("warning"));
 }
+
+#[tokio::test]
+async fn what_is_said_of_a_version_after_it_was_written_hinders_no_list() {
+    let plane = two_tenants().await;
+    let lists = [format!("{API}/namespaces/web/machines"), format!("{API}/machines")];
+    for pin in [r#"{"pinned":true}"#, r#"{"pinned":false}"#] {
+        assert_eq!(plane.get(&lists[0]).await.expect(200, "before").items().len(), 3);
+        let json = [("content-type", "application/json")];
+        let pinned = plane.send_as(local(), "PATCH", "/rezus/v1/tenants/web/versions/1", &json, pin).await;
+        pinned.expect(200, pin);
+        for (list, count) in lists.iter().zip([3, 4]) {
+            assert_eq!(plane.get(list).await.expect(200, pin).items().len(), count);
+        }
+    }
+}

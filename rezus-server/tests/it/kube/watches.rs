@@ -218,3 +218,11 @@ async fn watches_end_when_the_server_does() {
     plane.plane().draining.begin();
     assert_eq!(events.next_or_end().await, None);
 }
+
+#[tokio::test]
+async fn a_watch_that_asks_to_last_for_ever_begins_all_the_same() {
+    let plane = two_tenants().await;
+    let mut events = watch(&plane, &format!("/machines?watch=1&timeoutSeconds={}", i64::MAX)).await;
+    let (kind, name, _) = told(&events.next().await);
+    assert_eq!((kind.as_str(), name.as_str()), ("ADDED", "x"));
+}

@@ -3,11 +3,18 @@
 
 use std::time::Duration;
 
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use axum::http::Request;
+use rezus_core::access::{Access, Identity, Role, Scope};
+use rezus_core::base::Timestamp;
+use rezus_core::declared::store::RefusalRecord;
 use rezus_testkit::fake::{FakeStateStore, Fault};
 use serde_json::json;
+use tower::ServiceExt as _;
 
 use super::{API, machines, names};
-use crate::in_process::InProcess;
+use crate::in_process::{InProcess, local};
 use crate::server::Server;
 
 const MACHINES: &str = "/apis/rezuscloud.io/v1alpha1/namespaces/web/machines";
@@ -78,4 +85,83 @@ async fn one_tenant_whose_state_is_damaged_does_not_hide_the_others() {
     let listed = server.get(&format!("{API}/tenants")).await.expect(200, "tenants").items();
     assert_eq!(names(&listed), ["bad", "good"]);
     assert_eq!(listed[0]["status"]["conditions"][0]["reason"], "Damaged");
+}
+
+#[tokio::test]
+async fn one_tenant_whose_records_are_damaged_costs_those_nothing_who_do_not_see_it() {
+    let plane = InProcess::new();
+    let zone = |zone: &str, serial| machines(serial, &[("a", json!({ "name": "a", "zone": zone }))]);
+    for tenant in ["bad", "good"] {
+        plane.post(tenant, zone("one", 1)).await.expect(200, "POST");
+    }
+    let followed = tokio::spawn(plane.plane().catalogue.clone().run());
+    let good = format!("{API}/namespaces/good/machines?watch=1");
+    let mut events = plane.watch(&good, "application/json").await;
+    assert_eq!(events.next().await["type"], "ADDED");
+    let damage = "INSERT INTO refusals (tenant, at, who, operation, code, reason) VALUES ('bad', 0, '', 'POST', 99999, '')";
+    assert_eq!(plane.database().execute(damage, []).unwrap(), 1);
+    plane.plane().catalogue.touch(&"bad".parse().unwrap());
+    plane.post("good", zone("two", 2)).await.expect(200, "POST");
+    // Nobody but the watcher asks.
+    let event = events.next().await;
+    assert_eq!((&event["type"], &event["object"]["spec"]["zone"]), (&json!("MODIFIED"), &json!("two")));
+    followed.abort();
+    plane.get(&format!("{API}/machines")).await.expect(503, "a list with the damaged one");
+    let viewer = Identity {
+        name: "ana".to_owned(),
+        groups: Vec::new(),
+        access: Access::of([(Role::View, &Scope::Tenants(["good".parse().unwrap()].into()))]),
+        token: None,
+    };
+    for kind in ["machines", "tenants", "providers"] {
+        let request = Request::get(format!("{API}/{kind}")).extension(ConnectInfo(local()));
+        let request = request.extension(viewer.clone()).body(Body::empty()).unwrap();
+        let router = rezus_server::compose::router(plane.plane());
+        assert_eq!(router.oneshot(request).await.unwrap().status(), 200, "{kind}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_tells_of_is_noticed_even_where_somebody_always_writes() {
+    let store = FakeStateStore::new();
+    let plane = InProcess::over_fake(&store);
+    for tenant in ["busy", "quiet"] {
+        plane.post(tenant, machines(1, &[("a", json!({ "name": "a" }))])).await.expect(200, "POST");
+    }
+    let events = "/api/v1/namespaces/quiet/events";
+    assert_eq!(plane.get(events).await.expect(200, "before").items().len(), 0);
+    let followed = tokio::spawn(plane.plane().catalogue.clone().run());
+    let refusal = RefusalRecord {
+        at: Timestamp::from_millis(0),
+        who: "ana".to_owned(),
+        operation: "POST".to_owned(),
+        code: 409,
+        reason: "no".to_owned(),
+        head: None,
+    };
+    plane.plane().backend.store().record_refusal(&"quiet".parse().unwrap(), refusal).await.unwrap();
+    assert_eq!(plane.get(events).await.expect(200, "nobody told").items().len(), 0);
+    for _ in 0..20 {
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        plane.plane().catalogue.touch(&"busy".parse().unwrap());
+    }
+    assert_eq!(plane.get(events).await.expect(200, "after").items().len(), 1);
+    followed.abort();
+}
+
+#[tokio::test]
+async fn those_who_ask_at_once_have_a_state_read_once() {
+    let store = FakeStateStore::new();
+    let plane = InProcess::over_fake(&store);
+    let mut read = Vec::new();
+    for (serial, readers) in [(1, 1), (2, 8)] {
+        plane.post("web", machines(serial, &[("a", json!({ "name": "a" }))])).await.expect(200, "POST");
+        let before = store.bytes_read();
+        for answer in futures_util::future::join_all((0..readers).map(|_| plane.get(MACHINES))).await {
+            assert_eq!(names(&answer.expect(200, "list").items()), ["a"]);
+        }
+        read.push(store.bytes_read() - before);
+    }
+    assert!(read[0] > 0);
+    assert_eq!(read[0], read[1]);
 }

@@ -58,6 +58,8 @@ async fn curl_speaks_both_versions_and_wants_the_authority() {
 async fn kubectl_takes_the_authority() {
     let server = Server::start_with(with(&[])).await;
     let authority = server.data_dir().join("tls/ca.pem").display().to_string();
+    // Else it is where the tests are.
+    let cache = server.data_dir().join("kubectl").display().to_string();
     let arguments = [
         "--server",
         server.tls_url(),
@@ -65,6 +67,8 @@ async fn kubectl_takes_the_authority() {
         &authority,
         "--token",
         "none",
+        "--cache-dir",
+        &cache,
         "get",
         "--raw",
         "/healthz",

@@ -132,7 +132,11 @@ async fn watches_have_places_of_their_own() {
         let answer = server.get(&format!("{MACHINES}?{query}")).await;
         assert_ne!(answer.code, 429, "{query}");
     }
-    // Only resources can be watched.
+    // Only lists of resources can be watched: all else keeps to the limits of what is answered at once.
+    for path in ["/a", "/a/status", "/a/history", "/a/provenance"] {
+        let path = format!("/apis/rezuscloud.io/v1alpha1/namespaces/web/machines{path}?watch=true");
+        assert_eq!(server.get(&path).await.code, 404, "{path}");
+    }
     server.get("/rezus/v1/tenants?watch=true").await;
     assert_ne!(server.get("/rezus/v1/tenants?watch=true").await.code, 429);
 }
