@@ -19,6 +19,7 @@ use crate::auth::{self, Auth};
 use crate::config::{Config, StateConfig};
 use crate::data_dir::{DataDir, DataDirError, DataDirLock};
 use crate::kube::catalogue::Catalogue;
+use crate::kube::past::Past;
 use crate::mapping_files::MappingsError;
 use crate::serve::{Draining, Limits, limited};
 use crate::state_backend::Intake;
@@ -37,6 +38,8 @@ pub struct Plane {
     pub reader: StateReader,
     /// What states declare, as resources.
     pub projector: Projector,
+    /// What they declared as of a version.
+    pub past: Past,
     /// What is shown of them.
     pub catalogue: Catalogue,
     /// The time.
@@ -144,6 +147,7 @@ pub fn plane(config: &Config, stores: Stores, clock: Arc<dyn Clock>, mappings: M
             .with_notices(Arc::new(Log));
     Plane {
         auth: Auth::new(&config.auth, &config.audit, accounts, Arc::clone(&clock)),
+        past: Past::new(Arc::clone(&states), projector.clone()),
         catalogue: Catalogue::new(
             Arc::clone(&states),
             projector.clone(),

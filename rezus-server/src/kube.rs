@@ -15,6 +15,7 @@ mod list;
 pub mod object;
 mod observed;
 pub mod openapi;
+pub mod past;
 pub mod query;
 pub mod review;
 mod routes;

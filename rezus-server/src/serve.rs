@@ -7,6 +7,7 @@ mod draining;
 mod held;
 mod limits;
 mod open_files;
+mod paced;
 mod requests;
 mod socket;
 #[cfg(test)]

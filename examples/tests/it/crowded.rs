@@ -14,7 +14,7 @@ use crate::server::{Machine, PATIENCE, Server, kind, state};
 
 const TENANTS: u64 = 3;
 const MACHINES: u64 = 400;
-const SERIALS: u64 = 8;
+const SERIALS: u64 = 20;
 
 /// The state of a tenant: from one serial to the next, a third of the machines change, some go, some come.
 fn crowd(serial: u64) -> Vec<u8> {
@@ -50,7 +50,9 @@ async fn a_crowd_that_changes_is_followed_to_the_end() {
     let ways = [
         ("list and watch", Config::default()),
         ("list and watch by small pages", Config::default().page_size(7)),
+        ("list and short watches", Config::default().timeout(1)),
         ("streaming list", Config::default().streaming_lists()),
+        ("streaming list and short watches", Config::default().streaming_lists().timeout(1)),
     ];
     let followers = ways.map(|(way, config)| {
         let writer = Writer::<Machine>::new(kind());

@@ -99,10 +99,18 @@ impl JobError {
     /// Tells whether the file is not what was written, rather than out of reach.
     fn is_damage(&self) -> bool {
         match self {
-            Self::Sqlite(error) => matches!(
-                error.sqlite_error_code(),
-                Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
-            ),
+            Self::Sqlite(error) => {
+                matches!(
+                    error.sqlite_error_code(),
+                    Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
+                ) || matches!(
+                    **error,
+                    // A value that is none of those that are written.
+                    rusqlite::Error::FromSqlConversionFailure(..)
+                        | rusqlite::Error::IntegralValueOutOfRange(..)
+                        | rusqlite::Error::InvalidColumnType(..)
+                )
+            }
             Self::Damaged(_) => true,
             Self::Closed => false,
         }

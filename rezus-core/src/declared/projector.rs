@@ -183,7 +183,7 @@ impl Projector {
         let mut declared = self.carry_on(tenant, meta, pending, &self.mappings()).await?;
         // Who is still there since before that version is known from the table, even where what it came with is gone.
         if let Some((_, entries)) =
-            self.history.history(tenant).await?.filter(|(head, _)| head.version > number)
+            self.stored_history(tenant).await?.filter(|(head, _)| head.version > number)
         {
             for entry in entries.into_iter().filter(|entry| entry.lifetime.history.first_version <= number) {
                 if let Some(then) = declared.objects.get_mut(&(entry.kind, entry.name)) {
@@ -215,7 +215,7 @@ impl Projector {
     ///
     /// [`ReadError::Store`].
     pub async fn remembered(&self, tenant: &TenantName) -> Result<Option<Objects>, ReadError> {
-        let found = self.history.history(tenant).await?;
+        let found = self.stored_history(tenant).await?;
         let entry = |entry: HistoryEntry| ((entry.kind, entry.name), entry.lifetime);
         Ok(found.map(|(_, entries)| entries.into_iter().map(entry).collect()))
     }
@@ -278,10 +278,26 @@ impl Projector {
         Ok(projected)
     }
 
+    /// The table of object history as it is kept; none where it is damaged: it is a cache, whose loss costs precision.
+    async fn stored_history(
+        &self,
+        tenant: &TenantName,
+    ) -> Result<Option<(HistoryHead, Vec<HistoryEntry>)>, ReadError> {
+        match self.history.history(tenant).await {
+            Err(error @ StoreError::Corrupt { .. }) => {
+                if locked(&self.unkept).insert(tenant.clone()) {
+                    self.notices.history_not_kept(tenant, &error);
+                }
+                Ok(None)
+            }
+            found => Ok(found?),
+        }
+    }
+
     async fn pending(&self, tenant: &TenantName, head: &VersionMeta) -> Result<Pending, ReadError> {
         let mut versions = self.states.versions(tenant).await?;
         versions.retain(|meta| meta.version <= head.version);
-        let found = self.history.history(tenant).await?;
+        let found = self.stored_history(tenant).await?;
         let stored = found.as_ref().map(|(stored, _)| *stored);
         let of_use = found.filter(|(stored, _)| {
             stored.version <= head.version

@@ -19,6 +19,9 @@ pub struct LimitsConfig {
     /// How long a request may take until its answer begins, unless it carries a state or watches; one that takes longer
     /// is given up and answered 504. Default `60s`.
     pub deadline: Span,
+    /// How long an answer may take to be read to its end, unless it is a state or a watch; one that takes longer is cut
+    /// off. Default `2m`.
+    pub answer: Span,
     /// How many requests of the state backend, and how many of everything else but watches, may be under way at a time;
     /// a further one is answered 429. Default 256.
     pub in_flight: usize,
@@ -40,6 +43,7 @@ impl Default for LimitsConfig {
             head: ByteSize(64 << 10),
             body: ByteSize(1 << 20),
             deadline: Span(Duration::from_mins(1)),
+            answer: Span(Duration::from_mins(2)),
             in_flight: 256,
             watches: 5_000,
             connections_per_address: 256,

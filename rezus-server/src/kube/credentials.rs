@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
@@ -15,6 +16,7 @@ use x509_parser::pem::Pem;
 use super::kinds::TENANT;
 use super::list::not_found;
 use crate::api::{self, Path};
+use crate::auth::Ticket;
 use crate::compose::Plane;
 use crate::error::ApiError;
 
@@ -118,7 +120,9 @@ fn missing(rejected: &[Rejected], what: &str) -> ApiError {
 pub(super) async fn kubeconfig(
     State(plane): State<Plane>,
     Path(name): Path<String>,
+    ticket: Option<Extension<Ticket>>,
 ) -> Result<Response, ApiError> {
+    note(ticket.as_deref(), "kubeconfig");
     let (tenant, Credentials { kubernetes, rejected, .. }) = held(&plane, &name).await?;
     let access = kubernetes.ok_or_else(|| missing(&rejected, "the cluster's Kubernetes API"))?;
     Ok(secret_yaml(access.kubeconfig(tenant.as_str())))
@@ -127,7 +131,9 @@ pub(super) async fn kubeconfig(
 pub(super) async fn talosconfig(
     State(plane): State<Plane>,
     Path(name): Path<String>,
+    ticket: Option<Extension<Ticket>>,
 ) -> Result<Response, ApiError> {
+    note(ticket.as_deref(), "talosconfig");
     let (tenant, Credentials { talos, rejected, .. }) = held(&plane, &name).await?;
     let mut access = talos.ok_or_else(|| missing(&rejected, "the cluster's Talos API"))?;
     if access.endpoints.is_empty() {
@@ -136,6 +142,13 @@ pub(super) async fn talosconfig(
     }
     let name = access.cluster_name.clone().unwrap_or_else(|| tenant.to_string());
     Ok(secret_yaml(access.talosconfig(&name)))
+}
+
+/// Puts on record which of them it was.
+fn note(ticket: Option<&Ticket>, what: &str) {
+    if let Some(ticket) = ticket {
+        ticket.object(what);
+    }
 }
 
 /// Where a control plane machine answers from outside, if anywhere.

@@ -291,7 +291,7 @@ async fn items_then(plane: &Plane, place: &Place, version: u64) -> Result<Vec<It
     let number = VersionNumber::new(version)
         .ok_or_else(|| ApiError::bad_request("a version's number is 1 or more"))?;
     let tenant = api::tenant(namespace)?;
-    let declared = plane.projector.as_of(&tenant, number).await?;
+    let declared = plane.past.as_of(&tenant, number).await?;
     let at = |millis: i64| u64::try_from(millis).unwrap_or(0).saturating_mul(1_000);
     let written = at(declared.version.written_at.as_millis());
     let mut items: Vec<Item> =

@@ -44,7 +44,7 @@ async fn declared(
         Some(number) => {
             let version = VersionNumber::new(number)
                 .ok_or_else(|| ApiError::bad_request("a version's number is 1 or more"))?;
-            Ok(Some(Arc::new(plane.projector.as_of(tenant, version).await?)))
+            Ok(Some(plane.past.as_of(tenant, version).await?))
         }
         None => match plane.projector.current(tenant).await {
             Ok(declared) => Ok(Some(declared)),

@@ -18,6 +18,9 @@ use crate::tls::{self, Material};
 /// After how many seconds of silence a client's system is asked whether it is still there, and asked again.
 const SILENCE: u32 = 30;
 
+/// For how many milliseconds what is sent may be left unread.
+const UNREAD: u32 = 90_000;
+
 /// A connection that requests can come on.
 #[derive(Debug)]
 pub(super) struct Opened<S> {
@@ -91,7 +94,9 @@ fn notice_silence(stream: &TcpStream) -> nix::Result<()> {
     setsockopt(stream, sockopt::KeepAlive, &true)?;
     setsockopt(stream, sockopt::TcpKeepIdle, &SILENCE)?;
     setsockopt(stream, sockopt::TcpKeepInterval, &SILENCE)?;
-    setsockopt(stream, sockopt::TcpKeepCount, &3)
+    setsockopt(stream, sockopt::TcpKeepCount, &3)?;
+    // Also about those that are there and read nothing (tcp(7), `TCP_USER_TIMEOUT`, in milliseconds).
+    setsockopt(stream, sockopt::TcpUserTimeout, &UNREAD)
 }
 
 /// Tells clients that speak HTTP without TLS what is wrong, in words that they understand.

@@ -18,6 +18,7 @@ use http_body::{Frame, SizeHint};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::held::Held;
+use super::paced::Paced;
 use crate::config::LimitsConfig;
 use crate::error::ApiError;
 use crate::kube;
@@ -176,9 +177,12 @@ async fn bound(State(limits): State<Limits>, request: Request, next: Next) -> Re
         answer = limits.too_large().into_response();
     }
     let is_small = answer.body().size_hint().upper().is_some_and(|size| size <= SMALL);
-    match place.filter(|_| !is_small) {
-        Some(place) => answer.map(|body| Body::new(Held::new(body, place))),
-        None => answer,
+    match (kind, is_small) {
+        (_, true) | (Kind::Health, _) => answer,
+        (Kind::State | Kind::Download | Kind::Watch, false) => {
+            answer.map(|body| Body::new(Held::new(body, place)))
+        }
+        (Kind::Other, false) => answer.map(|body| Body::new(Paced::new(body, place, limits.config.answer.0))),
     }
 }
 

@@ -85,8 +85,8 @@ async fn filled(tool: &tool::Tool) -> Server {
     server
 }
 
-/// Runs the checks, and returns what they printed.
-async fn checked(server: &Server, kubectl: &Kubectl) -> String {
+/// Runs the checks, and returns what they printed, and what they complained of.
+async fn checked(server: &Server, kubectl: &Kubectl) -> (String, String) {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let mut command = Command::new("bash");
     command.arg(tests.join("kubectl-acceptance.sh")).stdin(Stdio::null()).kill_on_drop(true);
@@ -98,8 +98,8 @@ async fn checked(server: &Server, kubectl: &Kubectl) -> String {
     command.env("KUBECTL", &kubectl.program).env("STRICT", "1");
     command.env("TOUCH", format!("bash '{}'", tests.join("kubectl-touch.sh").display()));
     let output = tokio::time::timeout(PATIENCE, command.output()).await.expect("the checks end").unwrap();
-    let text = [output.stdout, output.stderr].concat();
-    String::from_utf8_lossy(&text).into_owned()
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    (text(output.stdout), text(output.stderr))
 }
 
 #[tokio::test]
@@ -121,10 +121,14 @@ async fn the_oldest_and_the_newest_kubectl_pass_all_checks() {
     }
     let server = filled(&tool).await;
     for kubectl in kubectls {
-        let printed = checked(&server, &kubectl).await;
+        let (printed, errors) = checked(&server, &kubectl).await;
         let last = printed.lines().last().unwrap_or_default();
         let passed = last.strip_suffix(" passed, 0 failed, 0 skipped").and_then(|count| count.parse().ok());
         // Fewer would mean that checks were lost, not that they passed.
-        assert!(passed.is_some_and(|count: u32| count >= 140), "kubectl 1.{}:\n{printed}", kubectl.minor);
+        assert!(
+            passed.is_some_and(|count: u32| count >= 140),
+            "kubectl 1.{}:\n{printed}\n{errors}",
+            kubectl.minor
+        );
     }
 }

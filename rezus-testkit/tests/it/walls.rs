@@ -81,6 +81,15 @@ fn the_core_uses_nothing_that_touches_the_outside() {
     }
 }
 
+#[test]
+fn client_libraries_are_for_examples_alone() {
+    for (member, dependencies) in dependencies() {
+        let is_example = member == "rezus-examples";
+        assert_eq!(dependencies.contains("kube"), is_example, "{member}");
+        assert_eq!(dependencies.contains("k8s-openapi"), is_example, "{member}");
+    }
+}
+
 /// All source files below a folder, with their text.
 fn sources(folder: &Path) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
