@@ -6,18 +6,22 @@
 mod contest;
 mod machines;
 mod process;
+mod ready_made;
 mod server;
 mod state;
 mod table;
+mod wire;
 
 use std::error::Error;
 
 pub use contest::{Contest, percentile, timed};
 pub use machines::{machines_state, servers_state};
 pub use process::{answer_peak, ask_child, child_job, processor_time, program, vm_kib};
+pub use ready_made::ReadyMade;
 pub use server::{Client, Server, server_binary};
 pub use state::{every, numbered};
 pub use table::{Promise, Row, print, say};
+pub use wire::{Asked, Dial, Lines, Protocol, Wire};
 
 /// The result of what may fail for any reason: a benchmark then ends.
 pub type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;

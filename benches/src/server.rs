@@ -1,5 +1,6 @@
 //! The real server as a process, and a client that keeps its connection.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use reqwest::{Body, Method};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
-use crate::{Outcome, process};
+use crate::{Dial, Outcome, process};
 
 /// How long a server may take to be ready.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -18,39 +19,64 @@ const PATIENCE: Duration = Duration::from_mins(1);
 pub struct Server {
     child: Child,
     url: String,
+    guarded: Option<Guarded>,
+}
+
+/// How one gets in where callers must show who they are.
+#[derive(Clone)]
+struct Guarded {
+    address: SocketAddr,
+    authority: PathBuf,
+    token: String,
+}
+
+/// Without the token.
+impl std::fmt::Debug for Guarded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Guarded").field("address", &self.address).finish_non_exhaustive()
+    }
 }
 
 impl Server {
-    /// Starts a server over a data directory, on a port of its own, and waits until it is ready.
+    /// Starts a server over a data directory, on a port of its own, open to this machine, and waits until it is ready.
     ///
     /// # Errors
     ///
     /// When it does not become ready.
     pub async fn start(binary: &Path, data_dir: &Path) -> Outcome<Self> {
-        let mut command = Command::new(binary);
-        command.arg("serve").arg("--data-dir").arg(data_dir).args([
-            "--plain",
-            "127.0.0.1:0",
-            "--no-tls",
-            "--no-auth",
-        ]);
-        command.env_clear().env("REZUS_LOG__LEVEL", "warn");
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit()).kill_on_drop(true);
-        let mut child = command.spawn()?;
-        let mut lines = BufReader::new(child.stdout.take().ok_or("no standard output")?).lines();
-        let ready = async {
-            let mut url = None;
-            while let Some(line) = lines.next_line().await? {
-                match line.strip_prefix("listening on ") {
-                    Some(listening) => url = Some(listening.to_owned()),
-                    None if line == "ready" => return Ok(url),
-                    None => {}
-                }
-            }
-            Err(std::io::Error::other("the server ended before it was ready"))
+        let (child, urls) = begin(binary, data_dir, &["--no-tls", "--no-auth"]).await?;
+        let url = urls.into_iter().find(|url| url.starts_with("http://"));
+        Ok(Self { child, url: url.ok_or("the server did not say where it listens")?, guarded: None })
+    }
+
+    /// Starts a server as it is for others: with TLS, and callers must show a token.
+    ///
+    /// # Errors
+    ///
+    /// When it does not become ready, or there is no token in its `admin.kubeconfig`.
+    pub async fn start_guarded(binary: &Path, data_dir: &Path) -> Outcome<Self> {
+        let (child, urls) = begin(binary, data_dir, &["--tls", "127.0.0.1:0"]).await?;
+        let find = |scheme: &str| urls.iter().find_map(|url| url.strip_prefix(scheme));
+        let (Some(plain), Some(secure)) = (find("http://"), find("https://")) else {
+            return Err("the server did not say where it listens".into());
         };
-        let url = tokio::time::timeout(PATIENCE, ready).await??;
-        Ok(Self { child, url: url.ok_or("the server did not say where it listens")? })
+        let kubeconfig = std::fs::read_to_string(data_dir.join("admin.kubeconfig"))?;
+        let user = kubeconfig.lines().find_map(|line| line.trim().strip_prefix("user: "));
+        let user: serde_json::Value = serde_json::from_str(user.ok_or("no user in admin.kubeconfig")?)?;
+        let token = user["token"].as_str().ok_or("no token in admin.kubeconfig")?.to_owned();
+        let authority = data_dir.join("tls").join("ca.pem");
+        let guarded = Some(Guarded { address: secure.parse()?, authority, token });
+        Ok(Self { child, url: format!("http://{plain}"), guarded })
+    }
+
+    /// How connections with TLS are opened.
+    ///
+    /// # Errors
+    ///
+    /// When the server has no TLS.
+    pub fn dial(&self) -> Outcome<Dial> {
+        let Guarded { address, authority, token } = self.guarded.as_ref().ok_or("a server without TLS")?;
+        Dial::new(*address, authority, Some(token))
     }
 
     /// Returns a client with a connection of its own.
@@ -59,7 +85,8 @@ impl Server {
     ///
     /// When it cannot be made.
     pub fn client(&self) -> Outcome<Client> {
-        Client::new(&self.url)
+        let token = self.guarded.as_ref().map(|guarded| guarded.token.clone());
+        Ok(Client { token, ..Client::new(&self.url)? })
     }
 
     /// Returns a memory figure of the process in KiB, as [`vm_kib`](crate::vm_kib) does.
@@ -81,11 +108,42 @@ impl Server {
     }
 }
 
+/// Starts a server process, and returns the URLs that it says it listens on once it is ready.
+async fn begin(binary: &Path, data_dir: &Path, arguments: &[&str]) -> Outcome<(Child, Vec<String>)> {
+    let mut command = Command::new(binary);
+    command.arg("serve").arg("--data-dir").arg(data_dir).args(["--plain", "127.0.0.1:0"]).args(arguments);
+    command.env_clear().env("REZUS_LOG__LEVEL", "warn");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit()).kill_on_drop(true);
+    let mut child = command.spawn()?;
+    let mut lines = BufReader::new(child.stdout.take().ok_or("no standard output")?).lines();
+    let ready = async {
+        let mut urls = Vec::new();
+        while let Some(line) = lines.next_line().await? {
+            match line.strip_prefix("listening on ") {
+                Some(listening) => urls.push(listening.to_owned()),
+                None if line == "ready" => return Ok(urls),
+                None => {}
+            }
+        }
+        Err(std::io::Error::other("the server ended before it was ready"))
+    };
+    let urls = tokio::time::timeout(PATIENCE, ready).await??;
+    Ok((child, urls))
+}
+
 /// A client of one server.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Client {
     http: reqwest::Client,
     url: String,
+    token: Option<String>,
+}
+
+/// Without the token.
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("url", &self.url).finish_non_exhaustive()
+    }
 }
 
 impl Client {
@@ -96,7 +154,7 @@ impl Client {
     /// When it cannot be made.
     pub fn new(url: &str) -> Outcome<Self> {
         let http = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(1).build()?;
-        Ok(Self { http, url: url.to_owned() })
+        Ok(Self { http, url: url.to_owned(), token: None })
     }
 
     /// Sends a request and returns the answer's body.
@@ -106,7 +164,11 @@ impl Client {
     /// When there is no answer, or it is not of success.
     pub async fn send(&self, method: &str, target: &str, body: impl Into<Body>) -> Outcome<Vec<u8>> {
         let method = Method::from_bytes(method.as_bytes())?;
-        let answer = self.http.request(method, format!("{}{target}", self.url)).body(body).send().await?;
+        let mut request = self.http.request(method, format!("{}{target}", self.url));
+        if let Some(token) = &self.token {
+            request = request.bearer_auth(token);
+        }
+        let answer = request.body(body).send().await?;
         let status = answer.status();
         let body = answer.bytes().await?;
         if status.is_success() {

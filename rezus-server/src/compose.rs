@@ -24,7 +24,7 @@ use crate::mapping_files::MappingsError;
 use crate::serve::{Draining, Limits, limited};
 use crate::state_backend::Intake;
 use crate::sweep::Sweep;
-use crate::telemetry::{Log, Metrics};
+use crate::telemetry::Metrics;
 use crate::{api, kube, peer, state_backend, telemetry};
 
 /// What routes work with.
@@ -139,12 +139,13 @@ impl Stores {
 pub fn plane(config: &Config, stores: Stores, clock: Arc<dyn Clock>, mappings: Mappings) -> Plane {
     let Stores { states, index, history, mark, accounts } = stores;
     let intake = Arc::new(Intake::new(&config.state));
+    let metrics = Arc::new(Metrics::new());
     let compute: Arc<dyn Compute> = Arc::<Intake>::clone(&intake);
     let mappings = MappingsInForce::new(mappings);
     let reader = StateReader::new(Arc::clone(&states), index, Arc::clone(&compute), mappings.clone());
     let projector =
         Projector::new(Arc::clone(&states), reader.clone(), history, Arc::clone(&compute), mappings.clone())
-            .with_notices(Arc::new(Log));
+            .with_notices(Arc::<Metrics>::clone(&metrics));
     Plane {
         auth: Auth::new(&config.auth, &config.audit, accounts, Arc::clone(&clock)),
         past: Past::new(Arc::clone(&states), projector.clone()),
@@ -160,7 +161,7 @@ pub fn plane(config: &Config, stores: Stores, clock: Arc<dyn Clock>, mappings: M
         backend: StateBackend::new(states, Arc::clone(&clock), Arc::clone(&compute), mappings),
         reader,
         clock,
-        metrics: Arc::new(Metrics::new()),
+        metrics,
         intake,
         compute,
         limits: Arc::new(config.state.clone()),

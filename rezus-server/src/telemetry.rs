@@ -37,17 +37,18 @@ const PREFIX: &str = "rezus";
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Logs what goes wrong where the answer is none the worse for it.
-#[derive(Clone, Copy, Debug)]
-pub struct Log;
-
-impl Notices for Log {
+/// Counts what is done, and logs what goes wrong where the answer is none the worse for it.
+impl Notices for Metrics {
     fn history_not_kept(&self, tenant: &TenantName, error: &StoreError) {
         tracing::warn!(
             tenant.name = %tenant,
             cause = %Chain(error),
             "who this tenant's objects are over time cannot be kept: after a restart they may count as having come later"
         );
+    }
+
+    fn projected(&self) {
+        self.projections.inc();
     }
 }
 
@@ -159,6 +160,7 @@ pub struct Metrics {
     seconds: Family<RouteLabels, Histogram>,
     refusals: Family<RefusalLabels, Counter>,
     writes: Counter,
+    projections: Counter,
     written_bytes: Counter<u64, AtomicU64>,
 }
 
@@ -175,6 +177,7 @@ impl Metrics {
             }),
             refusals: Family::default(),
             writes: Counter::default(),
+            projections: Counter::default(),
             written_bytes: Counter::default(),
         };
         let registry = &mut metrics.registry;
@@ -192,6 +195,11 @@ impl Metrics {
             metrics.refusals.clone(),
         );
         registry.register("state_writes", "Versions accepted", metrics.writes.clone());
+        registry.register(
+            "projections",
+            "Versions projected: read and mapped anew",
+            metrics.projections.clone(),
+        );
         registry.register_with_unit(
             "state_written",
             "Bytes of the versions accepted",

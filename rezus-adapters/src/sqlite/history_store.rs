@@ -50,7 +50,10 @@ fn read(
     let Some((id, head)) = stored_head(&transaction, tenant)? else {
         return Ok(None);
     };
-    let mut select = transaction.prepare_cached("SELECT * FROM object_history WHERE head_id = ?1")?;
+    let mut select = transaction.prepare_cached(
+        "SELECT kind, name, uid, first_version, changed_version, digest, created_at, changed_at FROM object_history
+            WHERE head_id = ?1",
+    )?;
     let entries = select.query_map([id], |row| Ok(entry(row)))?;
     let mut entries: Vec<HistoryEntry> = entries.map(|entry| entry?).collect::<Result<_, JobError>>()?;
     entries.sort_by(|a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
@@ -73,20 +76,20 @@ fn stored_head(connection: &Connection, tenant: &TenantName) -> Result<Option<(i
 
 fn entry(row: &Row<'_>) -> Result<HistoryEntry, JobError> {
     let kinds = [ResourceKind::Cluster, ResourceKind::NodeGroup, ResourceKind::Machine];
-    let word: String = row.get("kind")?;
+    let word: String = row.get(0)?;
     let kind = kinds.into_iter().find(|kind| kind.as_str() == word);
     let lifetime = Lifetime {
         history: History {
-            uid: row.get("uid")?,
-            first_version: version_number(row.get("first_version")?)?,
-            changed_version: version_number(row.get("changed_version")?)?,
-            digest: row.get("digest")?,
+            uid: row.get(2)?,
+            first_version: version_number(row.get(3)?)?,
+            changed_version: version_number(row.get(4)?)?,
+            digest: row.get(5)?,
         },
-        created_at: Timestamp::from_millis(row.get("created_at")?),
-        changed_at: Timestamp::from_millis(row.get("changed_at")?),
+        created_at: Timestamp::from_millis(row.get(6)?),
+        changed_at: Timestamp::from_millis(row.get(7)?),
     };
     let kind = kind.ok_or(JobError::Damaged("an object's kind"))?;
-    Ok(HistoryEntry { kind, name: row.get("name")?, lifetime })
+    Ok(HistoryEntry { kind, name: row.get(1)?, lifetime })
 }
 
 fn replace(

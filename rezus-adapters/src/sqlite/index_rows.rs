@@ -143,6 +143,14 @@ pub(super) fn is_whole(connection: &Connection, head_id: i64, head: IndexHead) -
     Ok(u64::try_from(rows) == Ok(head.rows))
 }
 
+/// What a row says, in this order: columns are read by their place, which takes a third of the time that names take.
+const COLUMNS: &str =
+    "address, deposed, module, mode, resource_type, name, instance_key, provider, tainted, block, instance,
+    span_start, span_end, checksum, masked, seal";
+
+/// Which of them is the type.
+const TYPE: usize = 4;
+
 /// Reads one row.
 pub(super) fn find(
     connection: &Connection,
@@ -151,26 +159,41 @@ pub(super) fn find(
     deposed: Option<&str>,
 ) -> Result<Option<IndexRow>, JobError> {
     connection
-        .prepare_cached("SELECT * FROM index_rows WHERE head_id = ?1 AND address = ?2 AND deposed = ?3")?
+        .prepare_cached(&format!(
+            "SELECT {COLUMNS} FROM index_rows WHERE head_id = ?1 AND address = ?2 AND deposed = ?3"
+        ))?
         .query_row((head_id, address.as_str(), deposed.unwrap_or_default()), |row| Ok(index_row(row)))
         .optional()?
         .transpose()
 }
 
-/// Reads all rows, in the order of their place in the state.
-pub(super) fn all(connection: &Connection, head_id: i64) -> Result<Vec<IndexRow>, JobError> {
-    let mut select = connection.prepare_cached("SELECT * FROM index_rows WHERE head_id = ?1")?;
-    let rows = select.query_map([head_id], |row| Ok(index_row(row)))?;
-    let mut rows: Vec<IndexRow> = rows.map(|row| row?).collect::<Result<_, JobError>>()?;
+/// Reads the rows of the types that are wanted, in the order of their place in the state; `None` unless all rows of the
+/// index are there.
+pub(super) fn all(
+    connection: &Connection,
+    head_id: i64,
+    head: IndexHead,
+    is_wanted: impl Fn(&str) -> bool,
+) -> Result<Option<Vec<IndexRow>>, JobError> {
+    let mut select =
+        connection.prepare_cached(&format!("SELECT {COLUMNS} FROM index_rows WHERE head_id = ?1"))?;
+    let mut found = select.query([head_id])?;
+    let (mut rows, mut count) = (Vec::new(), 0);
+    while let Some(row) = found.next()? {
+        count += 1;
+        if row.get_ref(TYPE)?.as_str().is_ok_and(&is_wanted) {
+            rows.push(index_row(row)?);
+        }
+    }
     rows.sort_unstable_by_key(|row| row.position);
-    Ok(rows)
+    Ok((count == head.rows).then_some(rows))
 }
 
 fn index_row(row: &Row<'_>) -> Result<IndexRow, JobError> {
     const DAMAGED: JobError = JobError::Damaged("a row of the index");
-    let unsigned = |column: &str| u64::try_from(row.get::<_, i64>(column)?).map_err(|_| DAMAGED);
-    let deposed: String = row.get("deposed")?;
-    let key = match row.get_ref("instance_key")? {
+    let unsigned = |column: usize| u64::try_from(row.get::<_, i64>(column)?).map_err(|_| DAMAGED);
+    let deposed: String = row.get(1)?;
+    let key = match row.get_ref(6)? {
         ValueRef::Null => None,
         ValueRef::Integer(number) => Some(InstanceKey::Number(number)),
         ValueRef::Text(text) => {
@@ -179,26 +202,28 @@ fn index_row(row: &Row<'_>) -> Result<IndexRow, JobError> {
         ValueRef::Real(_) | ValueRef::Blob(_) => return Err(DAMAGED),
     };
     let index_row = IndexRow {
-        address: ResourceAddress::from_kept(row.get::<_, String>("address")?),
+        address: ResourceAddress::from_kept(row.get::<_, String>(0)?),
         deposed: Some(deposed).filter(|key| !key.is_empty()),
-        module: row.get("module")?,
-        mode: match row.get_ref("mode")?.as_str().unwrap_or_default() {
+        module: row.get(2)?,
+        mode: match row.get_ref(3)?.as_str().unwrap_or_default() {
             "managed" => Mode::Managed,
             "data" => Mode::Data,
             _ => return Err(DAMAGED),
         },
-        resource_type: row.get("resource_type")?,
-        name: row.get("name")?,
+        resource_type: row.get(TYPE)?,
+        name: row.get(5)?,
         key,
-        provider: row.get("provider")?,
-        tainted: row.get("tainted")?,
-        position: (row.get("block")?, row.get("instance")?),
-        span: unsigned("span_start")?..unsigned("span_end")?,
-        checksum: row.get("checksum")?,
-        masked: serde_json::from_str(row.get_ref("masked")?.as_str().unwrap_or_default())
-            .map_err(|_| DAMAGED)?,
+        provider: row.get(7)?,
+        tainted: row.get(8)?,
+        position: (row.get(9)?, row.get(10)?),
+        span: unsigned(11)?..unsigned(12)?,
+        checksum: row.get(13)?,
+        masked: match row.get_ref(14)?.as_str().unwrap_or_default() {
+            "[]" => Vec::new(),
+            masked => serde_json::from_str(masked).map_err(|_| DAMAGED)?,
+        },
     };
-    if seal(&index_row) == row.get::<_, u32>("seal")? { Ok(index_row) } else { Err(DAMAGED) }
+    if seal(&index_row) == row.get::<_, u32>(15)? { Ok(index_row) } else { Err(DAMAGED) }
 }
 
 /// A checksum of all that a row says: what is hidden must not become shown by a flipped bit.

@@ -65,8 +65,20 @@ impl IndexStore for SqliteStore {
 
     async fn rows(&self, tenant: &TenantName) -> Result<Option<(IndexHead, Vec<IndexRow>)>, StoreError> {
         let read = |connection: &Connection, id, head: IndexHead| {
-            let rows = index_rows::all(connection, id)?;
-            Ok((u64::try_from(rows.len()) == Ok(head.rows)).then_some((head, rows)))
+            Ok(index_rows::all(connection, id, head, |_| true)?.map(|rows| (head, rows)))
+        };
+        self.index_job(tenant, read).await
+    }
+
+    async fn rows_of_types(
+        &self,
+        tenant: &TenantName,
+        types: &[&str],
+    ) -> Result<Option<(IndexHead, Vec<IndexRow>)>, StoreError> {
+        let types: Vec<String> = types.iter().copied().map(str::to_owned).collect();
+        let read = move |connection: &Connection, id, head: IndexHead| {
+            let is_wanted = |found: &str| types.iter().any(|wanted| wanted == found);
+            Ok(index_rows::all(connection, id, head, is_wanted)?.map(|rows| (head, rows)))
         };
         self.index_job(tenant, read).await
     }

@@ -35,7 +35,7 @@ pub struct Declared {
     /// What it declares.
     pub projection: Projection,
     /// Its objects, by kind and name.
-    pub objects: Objects,
+    pub objects: Arc<Objects>,
 }
 
 /// Who objects are, by kind and object name (the cluster's is empty).
@@ -55,11 +55,14 @@ pub struct Projector {
     unkept: Arc<Mutex<HashSet<TenantName>>>,
 }
 
-/// Is told what goes wrong where the answer is none the worse for it.
+/// Is told what is done, and what goes wrong where the answer is none the worse for it.
 pub trait Notices: fmt::Debug + Send + Sync + 'static {
     /// A tenant's object history could not be kept: after a restart, objects may count as having come later than they
     /// did. Told once, until it can be kept again.
     fn history_not_kept(&self, tenant: &TenantName, error: &StoreError);
+
+    /// A version was projected: nothing that is served from memory comes here.
+    fn projected(&self) {}
 }
 
 /// Tells nobody.
@@ -73,8 +76,13 @@ impl Notices for Silence {
 /// A projection in memory, and the mappings it was made by.
 #[derive(Clone, Debug)]
 struct Kept {
-    declared: Arc<Declared>,
+    version: VersionMeta,
+    objects: Arc<Objects>,
+    /// The projection, unless it was let go.
+    declared: Option<Arc<Declared>>,
     mappings: Mappings,
+    /// Whether the table of object history says the same.
+    is_saved: bool,
 }
 
 /// What has to be gone through to a version, and from where.
@@ -120,10 +128,10 @@ impl Projector {
     fn find_kept(&self, tenant: &TenantName, version: &VersionMeta) -> Option<Arc<Declared>> {
         let mappings = self.mappings();
         let kept = locked(&self.kept);
-        let kept = kept.get(tenant).filter(|kept| {
-            kept.mappings.is_same(&mappings) && kept.declared.version.is_same_write(version)
-        })?;
-        Some(Arc::clone(&kept.declared))
+        let kept = kept
+            .get(tenant)
+            .filter(|kept| kept.mappings.is_same(&mappings) && kept.version.is_same_write(version))?;
+        kept.declared.clone()
     }
 
     /// Returns the projection of the newest version: never of an earlier one than was acknowledged before the call.
@@ -140,8 +148,12 @@ impl Projector {
         let pending = self.pending(tenant, &version).await?;
         let stored = pending.stored;
         let declared = Arc::new(self.carry_on(tenant, version, pending, &mappings).await?);
-        self.save(tenant, stored, &declared).await;
-        self.keep(tenant, Kept { declared: Arc::clone(&declared), mappings });
+        let is_saved = self.save(tenant, stored, &declared).await;
+        let (version, objects) = (declared.version.clone(), Arc::clone(&declared.objects));
+        self.keep(
+            tenant,
+            Kept { version, objects, declared: Some(Arc::clone(&declared)), mappings, is_saved },
+        );
         Ok(declared)
     }
 
@@ -169,7 +181,7 @@ impl Projector {
             Some(projection) => projection,
             None => self.of(tenant, &version, mappings).await?,
         };
-        Ok(Declared { version, projection, objects })
+        Ok(Declared { version, projection, objects: Arc::new(objects) })
     }
 
     /// Returns one version as it was then: what it declared, as the mappings in force read it, and who its objects were.
@@ -185,8 +197,9 @@ impl Projector {
         if let Some((_, entries)) =
             self.stored_history(tenant).await?.filter(|(head, _)| head.version > number)
         {
+            let objects = Arc::make_mut(&mut declared.objects);
             for entry in entries.into_iter().filter(|entry| entry.lifetime.history.first_version <= number) {
-                if let Some(then) = declared.objects.get_mut(&(entry.kind, entry.name)) {
+                if let Some(then) = objects.get_mut(&(entry.kind, entry.name)) {
                     then.stands_in(entry.lifetime, number);
                 }
             }
@@ -215,9 +228,7 @@ impl Projector {
     ///
     /// [`ReadError::Store`].
     pub async fn remembered(&self, tenant: &TenantName) -> Result<Option<Objects>, ReadError> {
-        let found = self.stored_history(tenant).await?;
-        let entry = |entry: HistoryEntry| ((entry.kind, entry.name), entry.lifetime);
-        Ok(found.map(|(_, entries)| entries.into_iter().map(entry).collect()))
+        Ok(self.stored_history(tenant).await?.map(|(_, entries)| by_name(entries)))
     }
 
     async fn plain_version(
@@ -271,6 +282,7 @@ impl Projector {
         };
         // The bytes, their index, and what is made of them.
         let projected = compute(self.compute.as_ref(), meta.size_bytes.saturating_mul(2), project).await?;
+        self.notices.projected();
         if projected.is_none() {
             let what = format!("version {version} of {tenant}");
             return Err(StoreError::Corrupt { what, source: None }.into());
@@ -297,7 +309,10 @@ impl Projector {
     async fn pending(&self, tenant: &TenantName, head: &VersionMeta) -> Result<Pending, ReadError> {
         let mut versions = self.states.versions(tenant).await?;
         versions.retain(|meta| meta.version <= head.version);
-        let found = self.stored_history(tenant).await?;
+        let found = match self.saved(tenant, &versions) {
+            Some(saved) => Some(saved),
+            None => self.stored_history(tenant).await?.map(|(stored, entries)| (stored, by_name(entries))),
+        };
         let stored = found.as_ref().map(|(stored, _)| *stored);
         let of_use = found.filter(|(stored, _)| {
             stored.version <= head.version
@@ -306,9 +321,9 @@ impl Projector {
                     .all(|meta| meta.version != stored.version || meta.fingerprint.sha256 == stored.sha256)
         });
         let (mut objects, mut last) = (Objects::new(), 0);
-        if let Some((stored, entries)) = of_use {
+        if let Some((stored, found)) = of_use {
             last = stored.version.get();
-            objects = entries.into_iter().map(|entry| ((entry.kind, entry.name), entry.lifetime)).collect();
+            objects = found;
         }
         versions.retain(|meta| meta.version.get() > last);
         let (mut bytes, mut from) = (0, versions.len());
@@ -324,37 +339,50 @@ impl Projector {
 
     /// Keeps who the objects are. Where that fails, the next one goes on from what was kept before: reading needs no
     /// place to write. Another one that was kept meanwhile stays: it is of a version at least as new, or the next one
-    /// goes on from there.
-    async fn save(&self, tenant: &TenantName, stored: Option<HistoryHead>, declared: &Declared) {
-        let head =
-            HistoryHead { version: declared.version.version, sha256: declared.version.fingerprint.sha256 };
+    /// goes on from there. Returns whether these are kept.
+    async fn save(&self, tenant: &TenantName, stored: Option<HistoryHead>, declared: &Declared) -> bool {
+        let head = history_head(&declared.version);
         let entries = declared.objects.iter().map(|((kind, name), lifetime)| HistoryEntry {
             kind: *kind,
             name: name.clone(),
             lifetime: lifetime.clone(),
         });
         match self.history.put_history(tenant, stored, head, entries.collect()).await {
-            Ok(_) => {
+            Ok(is_saved) => {
                 locked(&self.unkept).remove(tenant);
+                is_saved
             }
             Err(error) => {
                 let is_new = locked(&self.unkept).insert(tenant.clone());
                 if is_new {
                     self.notices.history_not_kept(tenant, &error);
                 }
+                false
             }
         }
     }
 
-    /// Lets go what is kept in memory of a tenant's current projection: for whoever keeps what it needs of it.
+    /// Lets go what is kept in memory of a tenant's current projection, but for who its objects are: for whoever keeps what
+    /// it needs of it.
     pub fn let_go(&self, tenant: &TenantName) {
-        locked(&self.kept).remove(tenant);
+        if let Some(kept) = locked(&self.kept).get_mut(tenant) {
+            kept.declared = None;
+        }
+    }
+
+    /// The table of object history as it was saved last, if that was of one of these versions: it need not be read.
+    fn saved(&self, tenant: &TenantName, versions: &[VersionMeta]) -> Option<(HistoryHead, Objects)> {
+        let kept = locked(&self.kept);
+        let Kept { version, objects, .. } = kept.get(tenant).filter(|kept| kept.is_saved)?;
+        // A tenant that was removed and made anew counts from 1 again.
+        let is_it = |meta: &VersionMeta| meta.is_same_write(version);
+        versions.iter().any(is_it).then(|| (history_head(version), Objects::clone(objects)))
     }
 
     fn keep(&self, tenant: &TenantName, declared: Kept) {
         let mut kept = locked(&self.kept);
         kept.insert(tenant.clone(), declared);
-        let size = |kept: &Kept| kept.declared.objects.len();
+        let size = |kept: &Kept| kept.objects.len();
         let mut total: usize = kept.values().map(size).sum();
         while total > KEPT_OBJECTS && kept.len() > 1 {
             let Some(other) = kept.keys().find(|name| *name != tenant).cloned() else {
@@ -367,6 +395,15 @@ impl Projector {
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Up to where a table of object history goes that is of this version.
+fn history_head(version: &VersionMeta) -> HistoryHead {
+    HistoryHead { version: version.version, sha256: version.fingerprint.sha256 }
+}
+
+fn by_name(entries: Vec<HistoryEntry>) -> Objects {
+    entries.into_iter().map(|entry| ((entry.kind, entry.name), entry.lifetime)).collect()
 }
 
 /// Tells whether rows are of these bytes.

@@ -208,10 +208,20 @@ impl StateReader {
         types: &[&str],
     ) -> Result<(VersionMeta, Vec<(IndexRow, Bytes)>), ReadError> {
         loop {
-            let Listing { version, rows } = self.list(tenant).await?;
+            let (version, mappings) = (self.plain_head(tenant).await?, self.mappings.get());
+            let found = self.index.rows_of_types(tenant, types).await?;
+            let found = found.filter(|(head, _)| fits(*head, &version, &mappings));
+            let (version, rows) = if let Some((_, rows)) = found {
+                (version, rows)
+            } else {
+                // Which waits for the index, or builds it.
+                let Listing { version, mut rows } = self.list(tenant).await?;
+                rows.retain(|row| types.contains(&row.resource_type.as_str()));
+                (version, rows)
+            };
             let mut objects = Vec::new();
             let mut is_whole = true;
-            for row in rows.into_iter().filter(|row| types.contains(&row.resource_type.as_str())) {
+            for row in rows {
                 match self.states.read(tenant, version.version, row.span.clone()).await? {
                     Some(bytes) => objects.push((row, bytes)),
                     None => is_whole = false,

@@ -1,5 +1,7 @@
 //! The ports behind the spec plane: where tenants, versions and locks are kept, and where the derived index is.
 
+mod history;
+
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,8 +12,9 @@ use bytes::Bytes;
 
 use crate::base::{TenantName, Timestamp};
 use crate::declared::index::{IndexHead, IndexRow};
-use crate::declared::projection::{Lifetime, ResourceKind};
 use crate::declared::{Fingerprint, Lineage, LockId, LockInfo, ResourceAddress, Serial, VersionNumber};
+
+pub use history::{HistoryEntry, HistoryHead, HistoryStore};
 
 /// How long the ID of a lock that was released or broken is remembered.
 pub const LOCK_MEMORY: Duration = Duration::from_hours(7 * 24);
@@ -387,60 +390,6 @@ pub struct Space {
     pub free_bytes: u64,
 }
 
-/// Which version a tenant's object history was carried on to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HistoryHead {
-    /// The version.
-    pub version: VersionNumber,
-    /// SHA-256 of its bytes.
-    pub sha256: [u8; 32],
-}
-
-/// One object's entry in the history.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HistoryEntry {
-    /// Its kind.
-    pub kind: ResourceKind,
-    /// Its object name; empty for the cluster.
-    pub name: String,
-    /// Who it is, since when.
-    pub lifetime: Lifetime,
-}
-
-/// Where the table of object history is kept: small, without any value of a state, and no loss but of precision: objects
-/// then count as having come with the version at hand.
-///
-/// *Contract.* [`HistoryStore::put_history`] swaps all of a tenant's table at once, if it is still the one that the new
-/// one was made of: who comes late puts back nothing. A tenant that is removed from a store that is both loses it.
-///
-/// The suite: `rezus_testkit::history_store_contract!`.
-#[async_trait]
-pub trait HistoryStore: fmt::Debug + Send + Sync + 'static {
-    /// Returns a tenant's table, sorted by kind and name, and what it was carried on to; `None` if there is none.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] when it cannot be read.
-    async fn history(
-        &self,
-        tenant: &TenantName,
-    ) -> Result<Option<(HistoryHead, Vec<HistoryEntry>)>, StoreError>;
-
-    /// Replaces a tenant's table that was carried on to `before`, `None` where there was none. Returns false, and
-    /// changes nothing, where another table is there.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] when it cannot be written.
-    async fn put_history(
-        &self,
-        tenant: &TenantName,
-        before: Option<HistoryHead>,
-        head: HistoryHead,
-        entries: Vec<HistoryEntry>,
-    ) -> Result<bool, StoreError>;
-}
-
 /// Where the derived index is kept: a cache, whose loss costs a rebuild and nothing else.
 ///
 /// *Contract.* What it holds of a tenant was built from one version, which it names; [`IndexStore::replace`] swaps all
@@ -477,6 +426,17 @@ pub trait IndexStore: fmt::Debug + Send + Sync + 'static {
     ///
     /// [`StoreError`] when the store cannot be used.
     async fn rows(&self, tenant: &TenantName) -> Result<Option<(IndexHead, Vec<IndexRow>)>, StoreError>;
+
+    /// Returns the rows of resources of some types, otherwise as [`rows`](Self::rows) does: of a large state, a few.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when the store cannot be used.
+    async fn rows_of_types(
+        &self,
+        tenant: &TenantName,
+        types: &[&str],
+    ) -> Result<Option<(IndexHead, Vec<IndexRow>)>, StoreError>;
 
     /// Replaces a tenant's index.
     ///

@@ -1,5 +1,6 @@
 //! What is kept of a state goes by the mappings in force, and what cannot be kept costs no answer.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use rezus_core::base::TenantName;
@@ -29,11 +30,15 @@ struct Plane {
 
 /// What was told.
 #[derive(Debug, Default)]
-struct Told(Mutex<Vec<TenantName>>);
+struct Told(Mutex<Vec<TenantName>>, AtomicU64);
 
 impl Notices for Told {
     fn history_not_kept(&self, tenant: &TenantName, _error: &StoreError) {
         self.0.lock().unwrap().push(tenant.clone());
+    }
+
+    fn projected(&self) {
+        self.1.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -158,6 +163,24 @@ async fn the_newest_version_is_projected_from_its_index_unless_that_is_not_of_it
         plane.projector.use_mappings(mappings(""));
         assert_eq!(plane.declared().await.projection.machines[0].zone.as_deref(), zone);
     }
+}
+
+#[tokio::test]
+async fn a_version_is_projected_once_and_that_is_told() {
+    let plane = Plane::new();
+    let projected = || plane.notices.1.load(Ordering::Relaxed);
+    plane.post(1, "a").await;
+    assert_eq!(projected(), 0, "nobody asked");
+    for _ in 0..3 {
+        plane.declared().await;
+        assert_eq!(projected(), 1);
+    }
+    plane.post(2, "b").await;
+    plane.declared().await;
+    assert_eq!(projected(), 2);
+    plane.projector.use_mappings(mappings("$.pin"));
+    plane.declared().await;
+    assert_eq!(projected(), 3, "other mappings read it otherwise");
 }
 
 #[tokio::test]

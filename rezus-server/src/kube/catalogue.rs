@@ -254,7 +254,7 @@ impl Inner {
         }
     }
 
-    /// Shows objects of one kind, while no one else publishes.
+    /// Shows objects of one kind, while no one else publishes. Those who watch are told when all is shown.
     async fn publish(
         &self,
         kind: &'static KindInfo,
@@ -281,6 +281,7 @@ impl Inner {
         let now = self.clock.now();
         let drafts = mappings.providers().iter().map(|provider| show::provider(provider, now)).collect();
         self.publish(&PROVIDER, Part::Whole, drafts).await?;
+        self.hub().await?.announce();
         *lock(&self.providers) = Some(mappings);
         Ok(())
     }
@@ -399,11 +400,16 @@ impl Inner {
 
     async fn publish_tenant(&self, tenant: &TenantName, rendered: Rendered) -> Result<(), StoreError> {
         let name = tenant.as_str();
+        let mut outcome = Ok(());
         for (kind, drafts) in rendered.objects {
             let part = if kind.namespaced { Part::Namespace(name) } else { Part::Name(name) };
-            self.publish(kind, part, drafts).await?;
+            outcome = self.publish(kind, part, drafts).await;
+            if outcome.is_err() {
+                break;
+            }
         }
-        Ok(())
+        self.hub().await?.announce();
+        outcome
     }
 }
 

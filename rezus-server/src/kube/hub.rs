@@ -129,7 +129,7 @@ impl Hub {
         self.read().newest
     }
 
-    /// Tells when the newest resource version changes.
+    /// Tells when a newer resource version is [announced](Self::announce).
     pub fn subscribe(&self) -> watch::Receiver<u64> {
         self.newest.subscribe()
     }
@@ -170,7 +170,8 @@ impl Hub {
     /// Shows `drafts` in place of a part of a kind's objects. What is shown as before stays as it is. New resource versions
     /// follow the newest one and are no less than `now`, which counts microseconds since 1970.
     ///
-    /// One publication at a time: whoever calls it sees to that. Returns how many objects changed.
+    /// One publication at a time: whoever calls it sees to that. Lists show it at once; those who watch are woken by
+    /// [`announce`](Self::announce). Returns how many objects changed.
     pub fn publish(&self, kind: &'static KindInfo, part: Part<'_>, drafts: Vec<Draft>, now: u64) -> usize {
         let Snapshot { version, items } = self.snapshot(kind);
         let merged = merge::merge(&items, part, drafts, version.saturating_add(1).max(now));
@@ -189,9 +190,14 @@ impl Hub {
             inner.logged -= oldest.size();
             inner.floor = oldest.version;
         }
-        drop(inner);
-        self.newest.send_replace(newest);
         count
+    }
+
+    /// Wakes those who watch, if anything was published since: once for all that belongs together, since waking many of
+    /// them takes longer than publishing.
+    pub fn announce(&self) {
+        let newest = self.newest();
+        self.newest.send_if_modified(|announced| std::mem::replace(announced, newest) != newest);
     }
 
     /// The changes of a kind that follow a resource version, of no more than `at_most` changes of all kinds.

@@ -38,6 +38,7 @@ macro_rules! index_store_contract {
             an_index_of_no_rows_is_an_index,
             every_fact_of_a_row_is_kept,
             reopening_keeps_the_index,
+            rows_are_found_by_their_types,
             rows_come_in_the_order_of_their_place,
             what_is_not_indexed_is_none,
         );
@@ -89,6 +90,35 @@ pub async fn rows_come_in_the_order_of_their_place(fixture: &dyn IndexStoreFixtu
     store.replace(&prod, head(1, &rows), rows.clone().into()).await.unwrap();
     rows.sort_by_key(|row| row.position);
     assert_eq!(store.rows(&prod).await.unwrap(), Some((head(1, &rows), rows)));
+}
+
+/// Of some types come those rows alone, in the order of their place, and the head of all; of none that is there, none.
+pub async fn rows_are_found_by_their_types(fixture: &dyn IndexStoreFixture) {
+    let store = fixture.open().await;
+    let prod = tenant("prod");
+    assert_eq!(store.rows_of_types(&prod, &["acme_disk"]).await.unwrap(), None);
+    let mut rows = Vec::new();
+    for (number, resource_type) in
+        ["acme_disk", "acme_server", "acme_disk_image", "acme_disk"].into_iter().enumerate()
+    {
+        let position = (9 - u32::try_from(number).unwrap(), 0);
+        let mut row = row(&[b'x'; 100], &format!("n{number}"), position, number * 10..number * 10 + 5);
+        resource_type.clone_into(&mut row.resource_type);
+        rows.push(row);
+    }
+    store.replace(&prod, head(1, &rows), rows.clone().into()).await.unwrap();
+    let of = |numbers: &[usize]| {
+        Some((head(1, &rows), numbers.iter().map(|number| rows[*number].clone()).collect::<Vec<_>>()))
+    };
+    for (types, expected) in [
+        (&["acme_disk"][..], of(&[3, 0])),
+        (&["acme_disk_image", "acme_server"], of(&[2, 1])),
+        (&["acme_disk", "acme_server", "acme_disk_image", "acme_net"], of(&[3, 2, 1, 0])),
+        (&["acme"], of(&[])),
+        (&[], of(&[])),
+    ] {
+        assert_eq!(store.rows_of_types(&prod, types).await.unwrap(), expected, "{types:?}");
+    }
 }
 
 /// Every fact of a row comes back exactly, alone and in the list.

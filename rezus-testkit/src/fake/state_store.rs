@@ -246,6 +246,18 @@ impl IndexStore for FakeStateStore {
         self.reading(|storage| storage.index(tenant).cloned()).await
     }
 
+    async fn rows_of_types(
+        &self,
+        tenant: &TenantName,
+        types: &[&str],
+    ) -> Result<Option<(IndexHead, Vec<IndexRow>)>, StoreError> {
+        let found = self.rows(tenant).await?;
+        Ok(found.map(|(head, mut rows)| {
+            rows.retain(|row| types.contains(&row.resource_type.as_str()));
+            (head, rows)
+        }))
+    }
+
     async fn replace(
         &self,
         tenant: &TenantName,

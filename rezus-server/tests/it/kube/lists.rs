@@ -245,3 +245,25 @@ async fn what_is_said_of_a_version_after_it_was_written_hinders_no_list() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_version_is_projected_once_however_many_ask_for_it_at_once() {
+    let plane = InProcess::new();
+    let projections = async || {
+        let metrics = plane.get("/metrics").await.expect(200, "metrics");
+        let metrics = String::from_utf8(metrics.body.to_vec()).unwrap();
+        let count = metrics.lines().find_map(|line| line.strip_prefix("rezus_projections_total "));
+        count.unwrap().parse::<u64>().unwrap()
+    };
+    let (all, of_one) = (format!("{API}/machines"), format!("{API}/namespaces/web/machines"));
+    for serial in 1..=3 {
+        plane.post("web", super::web(serial, "one")).await.expect(200, "POST");
+        let answers = tokio::join!(plane.get(&all), plane.get(&of_one), plane.get(&all), plane.get(&of_one));
+        for answer in [answers.0, answers.1, answers.2, answers.3] {
+            assert_eq!(answer.expect(200, "machines").items().len(), 3);
+        }
+        assert_eq!(projections().await, serial);
+        plane.get(&all).await.expect(200, "machines");
+        assert_eq!(projections().await, serial, "nothing changed");
+    }
+}
