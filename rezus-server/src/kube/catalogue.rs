@@ -12,7 +12,7 @@ use rezus_core::declared::mapping::Mappings;
 use rezus_core::declared::numbering::VersionMark;
 use rezus_core::declared::projector::Projector;
 use rezus_core::declared::reader::{ReadError, StateReader};
-use rezus_core::declared::store::{StateStore, StoreError, TenantRecord};
+use rezus_core::declared::store::{RefusalRecord, StateStore, StoreError, TenantRecord};
 use tokio::sync::{Notify, OnceCell};
 use tokio::time::Instant;
 
@@ -361,7 +361,7 @@ impl Inner {
             known,
             now: self.clock.now(),
             versions: self.states.versions(tenant).await?,
-            refusals: self.states.refusals(tenant).await?,
+            refusals: self.refusals(tenant).await?,
             conditions: before.map(|before| before.conditions).unwrap_or_default(),
             record: record.clone(),
         };
@@ -376,6 +376,17 @@ impl Inner {
         let published = Published { record, touched, mappings, summary, trouble, conditions, validity };
         lock(&self.published).insert(name, published);
         Ok(trouble)
+    }
+
+    /// A tenant's refusals: none where they are damaged, which is no reason to show nothing of it.
+    async fn refusals(&self, tenant: &TenantName) -> Result<Vec<RefusalRecord>, StoreError> {
+        match self.states.refusals(tenant).await {
+            Err(error @ StoreError::Corrupt { .. }) => {
+                tracing::error!(%tenant, cause = %Chain(&error), "the refusals that are kept are damaged: they are not shown");
+                Ok(Vec::new())
+            }
+            found => found,
+        }
     }
 
     /// Reads what a tenant's current state declares; its record may be older by now.

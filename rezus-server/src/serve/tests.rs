@@ -2,5 +2,4 @@
 
 mod drain;
 mod lab;
-mod memory;
 mod peers;
