@@ -61,7 +61,7 @@ fn main() -> Outcome<()> {
     drop((server, floor));
     rows.push(client.block_on(resident(&binary))?);
     rows.extend(api_watch::over_tls(&binary)?);
-    rows.push(client.block_on(api_watch::in_the_hub())?);
+    rows.extend(client.block_on(api_watch::in_the_hub())?);
     rezus_benches::print("api", &rows);
     Ok(())
 }

@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tower::ServiceExt as _;
 
-use crate::{ALLOCATOR, IDLE, MACHINES, filled, machines_each, tenants};
+use crate::{ALLOCATOR, IDLE, MACHINES, all_machines, filled, machines_each, tenants};
 
 /// How many watch.
 const WATCHERS: usize = 1_000;
@@ -158,8 +158,9 @@ async fn watchers(binary: &Path, protocol: Protocol) -> Outcome<Vec<Row>> {
     ])
 }
 
-/// Has many watch the routes themselves, in this process: what they hold beside their connections.
-pub(crate) async fn in_the_hub() -> Outcome<Row> {
+/// Has many watch the routes themselves, in this process: what they hold beside their connections, and what is held of
+/// each machine.
+pub(crate) async fn in_the_hub() -> Outcome<Vec<Row>> {
     let directory = rezus_benches::scratch(env!("CARGO_TARGET_TMPDIR"))?;
     let data_dir = DataDir::new(directory.path());
     data_dir.create()?;
@@ -172,20 +173,26 @@ pub(crate) async fn in_the_hub() -> Outcome<Row> {
             if answer.status().is_success() { Ok(answer) } else { Err(format!("{}", answer.status())) }
         }
     };
+    let held = || {
+        let stats = ALLOCATOR.stats();
+        stats.bytes_allocated.wrapping_sub(stats.bytes_deallocated)
+    };
     let state = rezus_benches::machines_state(machines_each())?;
+    let empty = held();
     for tenant in tenants() {
         send(Request::post(format!("/state/{tenant}")).body(Body::from(state.clone()))?).await?;
     }
     let list = send(Request::get(MACHINES).body(Body::empty())?).await?;
     let list = axum::body::to_bytes(list.into_body(), usize::MAX).await?;
-    let list: serde_json::Value = serde_json::from_slice(&list)?;
-    let version = list["metadata"]["resourceVersion"].as_str().ok_or("a list without a version")?;
-    let target = format!("{MACHINES}?watch=true&allowWatchBookmarks=true&resourceVersion={version}");
-    let count = size(WATCHERS, 10);
-    let held = || {
-        let stats = ALLOCATOR.stats();
-        stats.bytes_allocated.wrapping_sub(stats.bytes_deallocated)
+    let target = {
+        let list: serde_json::Value = serde_json::from_slice(&list)?;
+        let version = list["metadata"]["resourceVersion"].as_str().ok_or("a list without a version")?;
+        format!("{MACHINES}?watch=true&allowWatchBookmarks=true&resourceVersion={version}")
     };
+    drop(list);
+    let machines = f64::from(u32::try_from(all_machines())?);
+    let each = f64::from(u32::try_from(held().saturating_sub(empty))?) / machines / 1e3;
+    let count = size(WATCHERS, 10);
     let mut watches = Vec::with_capacity(count);
     let before = held();
     for _ in 0..count {
@@ -200,5 +207,13 @@ pub(crate) async fn in_the_hub() -> Outcome<Row> {
     let megabytes = f64::from(u32::try_from(held().saturating_sub(before))?) / 1e6;
     drop(watches);
     let what = format!("memory of {count} idle watchers in the hub");
-    Ok(Row::alone(&what, format!("{megabytes:.2} MB"), (megabytes, " MB"), Promise::AtMost(20.0)))
+    Ok(vec![
+        Row::alone(&what, format!("{megabytes:.2} MB"), (megabytes, " MB"), Promise::AtMost(20.0)),
+        Row::alone(
+            "memory in use for each machine, projected and shown",
+            format!("{each:.2} kB"),
+            (each, " kB"),
+            Promise::Nothing,
+        ),
+    ])
 }
