@@ -2,6 +2,7 @@
 
 pub(crate) mod admin;
 mod audit;
+mod certificates;
 mod commands;
 mod logins;
 mod matrix;

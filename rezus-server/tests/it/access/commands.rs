@@ -18,7 +18,7 @@ async fn run(arguments: &[impl AsRef<OsStr>]) -> (i32, String, String) {
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }
 
-async fn done(arguments: &[&str], target: &[&str]) -> String {
+pub(super) async fn done(arguments: &[&str], target: &[&str]) -> String {
     let (code, out, errors) = run(&[arguments, target].concat()).await;
     assert_eq!((code, errors.as_str()), (0, ""), "{arguments:?}");
     out
