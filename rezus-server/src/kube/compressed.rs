@@ -1,15 +1,29 @@
 //! Answers that are ready, packed where that is worth it.
 
+use std::convert::Infallible;
 use std::io::Write as _;
 
+use axum::body::Body;
 use axum::http::HeaderMap;
 use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, VARY};
 use axum::response::{IntoResponse as _, Response};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
+use super::form::Pieces;
+
 /// Above how many bytes an answer is packed (kube-apiserver, `responsewriters`).
 const WORTH_IT: usize = 128 << 10;
+
+/// Returns a list as an answer: packed as a whole, or else as it is read.
+pub(super) async fn list(pieces: Pieces, headers: &HeaderMap) -> Response {
+    if pieces.size() <= WORTH_IT || takes_gzip(headers) {
+        return json(pieces.whole(), headers).await;
+    }
+    let pieces = futures_util::stream::iter(pieces.map(Ok::<_, Infallible>));
+    let kind = [(CONTENT_TYPE, "application/json"), (VARY, "Accept, Accept-Encoding")];
+    (kind, Body::from_stream(pieces)).into_response()
+}
 
 /// Returns an answer of JSON.
 pub(super) async fn json(body: Vec<u8>, headers: &HeaderMap) -> Response {

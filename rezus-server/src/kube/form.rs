@@ -53,6 +53,63 @@ impl ListMetadata {
     }
 }
 
+/// How many bytes of a list are written at a time: who reads slowly has no more of it in memory.
+const PIECE: usize = 256 << 10;
+
+/// A list that is being written.
+#[derive(Debug)]
+pub struct Pieces {
+    writer: Writer,
+    items: Vec<Arc<Item>>,
+    metadata: ListMetadata,
+    now: Timestamp,
+    next: usize,
+    is_over: bool,
+}
+
+impl Pieces {
+    /// About how many bytes the list has: those of its objects as they are.
+    pub fn size(&self) -> usize {
+        self.items.iter().map(|item| item.json().len() + 1).sum::<usize>()
+    }
+
+    /// Writes all of it.
+    pub fn whole(self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.size() + 1_024);
+        for piece in self {
+            out.extend_from_slice(&piece);
+        }
+        out
+    }
+}
+
+impl Iterator for Pieces {
+    type Item = Vec<u8>;
+
+    fn next(&mut self) -> Option<Vec<u8>> {
+        if self.is_over {
+            return None;
+        }
+        // A little more than is needed: the last object is not cut.
+        let mut out = Vec::with_capacity(if self.items.len() > 64 { PIECE + 8_192 } else { 16_384 });
+        if self.next == 0 {
+            self.writer.begin_list(&mut out, &self.metadata);
+        }
+        while let Some(item) = self.items.get(self.next).filter(|_| out.len() < PIECE) {
+            if self.next > 0 {
+                put(&mut out, ",");
+            }
+            self.writer.listed(&mut out, item, self.now);
+            self.next += 1;
+        }
+        if self.next == self.items.len() {
+            put(&mut out, "]}");
+            self.is_over = true;
+        }
+        Some(out)
+    }
+}
+
 fn put(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
@@ -63,37 +120,42 @@ impl Writer {
         Self { kind, form, rows, usage: Arc::new(usage) }
     }
 
-    /// Writes a list.
-    pub fn list(&self, items: &[&Item], metadata: &ListMetadata, now: Timestamp) -> Vec<u8> {
-        let size = items.iter().map(|item| item.json().len() + 1).sum::<usize>();
-        let mut out = Vec::with_capacity(size + 1_024);
+    /// Writes a list, piece by piece.
+    pub fn list(self, items: Vec<Arc<Item>>, metadata: ListMetadata, now: Timestamp) -> Pieces {
+        Pieces { writer: self, items, metadata, now, next: 0, is_over: false }
+    }
+
+    /// Writes what comes before the first object of a list.
+    fn begin_list(&self, out: &mut Vec<u8>, metadata: &ListMetadata) {
         match self.form {
-            Form::Table => {
-                self.begin_table(&mut out, true, |out| metadata.write(out));
-                separated(&mut out, items, |out, item| self.row(out, item, now));
-            }
+            Form::Table => self.begin_table(out, true, |out| metadata.write(out)),
             Form::PartialObjectMetadata | Form::PartialObjectMetadataList => {
                 put(
-                    &mut out,
+                    out,
                     "{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":",
                 );
-                metadata.write(&mut out);
-                put(&mut out, ",\"items\":[");
-                separated(&mut out, items, |out, item| partial(out, item));
+                metadata.write(out);
+                put(out, ",\"items\":[");
             }
             Form::Json | Form::AggregatedDiscovery => {
-                put(&mut out, "{\"kind\":\"");
-                put(&mut out, self.kind.kind);
-                put(&mut out, "List\",\"apiVersion\":\"");
-                put(&mut out, self.kind.api_version());
-                put(&mut out, "\",\"metadata\":");
-                metadata.write(&mut out);
-                put(&mut out, ",\"items\":[");
-                separated(&mut out, items, |out, item| out.extend_from_slice(item.json()));
+                put(out, "{\"kind\":\"");
+                put(out, self.kind.kind);
+                put(out, "List\",\"apiVersion\":\"");
+                put(out, self.kind.api_version());
+                put(out, "\",\"metadata\":");
+                metadata.write(out);
+                put(out, ",\"items\":[");
             }
         }
-        put(&mut out, "]}");
-        out
+    }
+
+    /// Writes one object of a list.
+    fn listed(&self, out: &mut Vec<u8>, item: &Item, now: Timestamp) {
+        match self.form {
+            Form::Table => self.row(out, item, now),
+            Form::PartialObjectMetadata | Form::PartialObjectMetadataList => partial(out, item),
+            Form::Json | Form::AggregatedDiscovery => out.extend_from_slice(item.json()),
+        }
     }
 
     /// Writes one object; a table of it has column definitions if `with_columns`.

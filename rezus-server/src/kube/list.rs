@@ -70,8 +70,7 @@ pub(super) async fn several(
         Ask::List { limit, ref at } => {
             let list = find(hub, &place, at)?;
             let page = page(hub, &place, &options, &list, limit, at);
-            let body = writer.list(&page.items, &page.metadata, plane.clock.now());
-            compressed::json(body, headers).await
+            compressed::list(writer.list(page.items, page.metadata, plane.clock.now()), headers).await
         }
     };
     warn(response.headers_mut(), &troubles);
@@ -207,19 +206,12 @@ fn too_large(wanted: u64, newest: u64) -> ApiError {
 }
 
 /// A page of a list.
-struct Page<'l> {
-    items: Vec<&'l Item>,
+struct Page {
+    items: Vec<Arc<Item>>,
     metadata: ListMetadata,
 }
 
-fn page<'l>(
-    hub: &Hub,
-    place: &Place,
-    options: &Options,
-    list: &'l Snapshot,
-    limit: Option<usize>,
-    at: &At,
-) -> Page<'l> {
+fn page(hub: &Hub, place: &Place, options: &Options, list: &Snapshot, limit: Option<usize>, at: &At) -> Page {
     let items: &[Arc<Item>] = &list.items;
     let begin = match at {
         At::Rest(Cursor { behind: (namespace, name), .. }) => {
@@ -236,12 +228,12 @@ fn page<'l>(
     };
     let candidates = items.get(begin..end).unwrap_or_default();
     let is_selected = |item: &Item| place.holds(item) && selects(options, item);
-    let mut found = candidates.iter().map(|item| &**item).filter(|item| is_selected(item));
+    let mut found = candidates.iter().filter(|item| is_selected(item));
     let mut metadata = ListMetadata { version: list.version, ..ListMetadata::default() };
-    let page: Vec<&Item> = match limit {
-        None => found.collect(),
+    let page: Vec<Arc<Item>> = match limit {
+        None => found.cloned().collect(),
         Some(limit) => {
-            let page: Vec<&Item> = found.by_ref().take(limit).collect();
+            let page: Vec<Arc<Item>> = found.by_ref().take(limit).cloned().collect();
             if found.next().is_some() {
                 if let Some(last) = page.last() {
                     let namespace = place.namespace.as_deref();
@@ -274,11 +266,11 @@ async fn then(
     headers: &HeaderMap,
 ) -> Result<Response, ApiError> {
     let items = items_then(plane, place, version).await?;
-    let shown: Vec<&Item> = items.iter().filter(|item| selects(options, item)).collect();
     let newest = items.iter().map(Item::version).max().unwrap_or(0);
+    let shown = items.into_iter().filter(|item| selects(options, item)).map(Arc::new).collect();
     let metadata = ListMetadata { version: newest, ..ListMetadata::default() };
     let writer = Writer::new(place.kind, form, options.rows, Usage::new());
-    Ok(compressed::json(writer.list(&shown, &metadata, plane.clock.now()), headers).await)
+    Ok(compressed::list(writer.list(shown, metadata, plane.clock.now()), headers).await)
 }
 
 /// The objects that a version of a tenant's state declared, as the mappings in force read it.
