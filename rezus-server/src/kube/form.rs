@@ -68,18 +68,9 @@ pub struct Pieces {
 }
 
 impl Pieces {
-    /// About how many bytes the list has: those of its objects as they are.
-    pub fn size(&self) -> usize {
-        self.items.iter().map(|item| item.json().len() + 1).sum::<usize>()
-    }
-
-    /// Writes all of it.
-    pub fn whole(self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(self.size() + 1_024);
-        for piece in self {
-            out.extend_from_slice(&piece);
-        }
-        out
+    /// Tells whether all of it was written.
+    pub fn is_over(&self) -> bool {
+        self.is_over
     }
 }
 
