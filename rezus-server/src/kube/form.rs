@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rezus_core::base::Timestamp;
 
 use super::accept::Form;
-use super::item::Item;
+use super::item::{Item, Shown};
 use super::kinds::{Column, KindInfo, PROVIDER};
 use super::query::RowObject;
 
@@ -144,14 +144,14 @@ impl Writer {
     fn listed(&self, out: &mut Vec<u8>, item: &Item, now: Timestamp) {
         match self.form {
             Form::Table => self.row(out, item, now),
-            Form::PartialObjectMetadata | Form::PartialObjectMetadataList => partial(out, item),
-            Form::Json | Form::AggregatedDiscovery => out.extend_from_slice(item.json()),
+            Form::PartialObjectMetadata | Form::PartialObjectMetadataList => partial(out, &item.shown()),
+            Form::Json | Form::AggregatedDiscovery => out.extend_from_slice(item.shown().json()),
         }
     }
 
     /// Writes one object; a table of it has column definitions if `with_columns`.
     pub fn one(&self, item: &Item, now: Timestamp, with_columns: bool) -> Vec<u8> {
-        let mut out = Vec::with_capacity(item.json().len() + 2_048);
+        let mut out = Vec::with_capacity(4_096);
         match self.form {
             Form::Table => {
                 let metadata = ListMetadata { version: item.version(), ..ListMetadata::default() };
@@ -159,8 +159,10 @@ impl Writer {
                 self.row(&mut out, item, now);
                 put(&mut out, "]}");
             }
-            Form::PartialObjectMetadata | Form::PartialObjectMetadataList => partial(&mut out, item),
-            Form::Json | Form::AggregatedDiscovery => out.extend_from_slice(item.json()),
+            Form::PartialObjectMetadata | Form::PartialObjectMetadataList => {
+                partial(&mut out, &item.shown());
+            }
+            Form::Json | Form::AggregatedDiscovery => out.extend_from_slice(item.shown().json()),
         }
         out
     }
@@ -212,8 +214,9 @@ impl Writer {
     }
 
     fn row(&self, out: &mut Vec<u8>, item: &Item, now: Timestamp) {
+        let shown = item.shown();
         put(out, "{\"cells\":[");
-        item.cells().write(now, out);
+        shown.write_cells(now, out);
         if self.kind.is(&PROVIDER) {
             let (tenants, machines) = self.usage.get(item.name()).copied().unwrap_or_default();
             put(out, &format!(",{tenants},{machines}"));
@@ -222,11 +225,11 @@ impl Writer {
         match self.rows {
             RowObject::Metadata => {
                 put(out, ",\"object\":");
-                partial(out, item);
+                partial(out, &shown);
             }
             RowObject::Object => {
                 put(out, ",\"object\":");
-                out.extend_from_slice(item.json());
+                out.extend_from_slice(shown.json());
             }
             RowObject::Nothing => {}
         }
@@ -243,9 +246,9 @@ fn separated<'i, I>(out: &mut Vec<u8>, items: &'i [I], write: impl Fn(&mut Vec<u
     }
 }
 
-fn partial(out: &mut Vec<u8>, item: &Item) {
+fn partial(out: &mut Vec<u8>, shown: &Shown) {
     put(out, "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":");
-    out.extend_from_slice(item.metadata());
+    out.extend_from_slice(shown.metadata());
     put(out, "}");
 }
 

@@ -49,7 +49,7 @@ pub struct Change {
 #[derive(Clone, Debug)]
 pub struct Batch {
     /// The changes, oldest first.
-    pub changes: Vec<Arc<Change>>,
+    pub changes: Vec<Change>,
     /// Up to which resource version there are no others.
     pub complete_to: u64,
 }
@@ -90,7 +90,7 @@ struct Inner {
     shelves: [Arc<[Arc<Item>]>; KINDS.len()],
     /// When each kind last changed.
     changed: [u64; KINDS.len()],
-    log: VecDeque<Arc<Change>>,
+    log: VecDeque<Change>,
     /// The bytes of the objects in the log.
     logged: usize,
     lists: VecDeque<(usize, Snapshot, Instant)>,
@@ -183,7 +183,7 @@ impl Hub {
         inner.newest = newest;
         inner.changed[place(kind)] = newest;
         inner.shelves[place(kind)] = merged.items;
-        inner.logged += merged.changes.iter().map(|change| change.size()).sum::<usize>();
+        inner.logged += merged.changes.iter().map(Change::size).sum::<usize>();
         inner.log.extend(merged.changes);
         while inner.log.len() > KEPT_CHANGES || inner.logged > KEPT_BYTES {
             let Some(oldest) = inner.log.pop_front() else { break };
@@ -218,7 +218,7 @@ impl Hub {
             }
             batch.complete_to = change.version;
             if change.is_of(kind) {
-                batch.changes.push(Arc::clone(change));
+                batch.changes.push(change.clone());
             }
         }
         if inner.log.len() - first <= at_most {
@@ -231,7 +231,7 @@ impl Hub {
 impl Change {
     /// How many bytes it keeps in memory, at most: objects are shared with what is shown and with other changes.
     fn size(&self) -> usize {
-        let size = |item: &Option<Arc<Item>>| item.as_ref().map_or(0, |item| item.json().len());
+        let size = |item: &Option<Arc<Item>>| item.as_ref().map_or(0, |item| item.size());
         size(&self.before) + size(&self.after)
     }
 

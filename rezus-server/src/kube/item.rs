@@ -1,66 +1,87 @@
 //! Objects in the form in which they are given out: JSON that is ready, and what lists need to know of it.
 
-use std::ops::Range;
+mod packed;
 
-use bytes::Bytes;
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::ops::Range;
+use std::sync::Arc;
+
 use rezus_core::base::Timestamp;
 
 use super::age::age;
 use super::kinds::KindInfo;
 use super::object::Object;
+use packed::{Models, Packed};
 
-/// Stands for a resource version that is not known yet: as many digits as the microseconds since 1970 have until the
-/// year 2286.
+/// Stands for a resource version: as many digits as the microseconds since 1970 have until the year 2286.
 const PLACEHOLDER: &str = "\"resourceVersion\":\"0000000000000000\"";
+
+/// Stands before and after the moment of an age, which is written when it is shown. JSON has no such byte.
+const AGE: char = '\u{1}';
 
 /// An object that has no resource version yet.
 #[derive(Clone, Debug)]
 pub struct Draft {
     kind: &'static KindInfo,
-    namespace: Box<str>,
     name: Box<str>,
-    json: String,
-    metadata: Range<usize>,
-    version_at: Range<usize>,
-    labels: Box<[(Box<str>, Box<str>)]>,
-    fields: Box<[(&'static str, Box<str>)]>,
-    cells: Cells,
+    marks: Marks,
+    text: String,
+    parts: Parts,
 }
 
-/// An object as it is shown, at one resource version.
-#[derive(Debug)]
+/// An object as it is shown, at one resource version. There are many: it is kept small, and unpacked when it is read.
+#[derive(Clone, Debug)]
 pub struct Item {
     kind: &'static KindInfo,
-    namespace: Box<str>,
     name: Box<str>,
     version: u64,
-    json: Bytes,
-    metadata: Range<usize>,
-    version_at: Range<usize>,
-    labels: Box<[(Box<str>, Box<str>)]>,
+    marks: Arc<Marks>,
+    text: Packed,
+    parts: Parts,
+}
+
+/// What objects are selected by, beside their names: many have the same.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Marks {
+    namespace: Box<str>,
+    labels: Box<[(&'static str, Box<str>)]>,
     fields: Box<[(&'static str, Box<str>)]>,
-    cells: Cells,
 }
 
-/// The cells of an object's row, in the order of its kind's columns: JSON that is ready, but for ages.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Cells {
-    text: Box<str>,
-    /// Where an age stands, and since when.
-    ages: Box<[(usize, Timestamp)]>,
+/// Where the parts of an object's text are: its JSON with [`PLACEHOLDER`], and then the cells of its row, in the order of
+/// its kind's columns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Parts {
+    metadata: Range<usize>,
+    /// Where the resource version is.
+    version: usize,
+    /// Where the JSON ends.
+    cells: usize,
 }
 
-/// Collects cells.
+/// Makes items. Those that it makes share what they have in common.
 #[derive(Debug, Default)]
-pub struct Row {
-    text: String,
-    ages: Vec<(usize, Timestamp)>,
+pub struct Packer {
+    models: Models,
+    marks: HashSet<Arc<Marks>>,
 }
+
+/// An object's texts, to be written.
+#[derive(Debug)]
+pub struct Shown {
+    text: Vec<u8>,
+    parts: Parts,
+}
+
+/// Collects cells: JSON that is ready, but for ages.
+#[derive(Debug, Default)]
+pub struct Row(String);
 
 impl Row {
     fn separate(&mut self) {
-        if !self.text.is_empty() || !self.ages.is_empty() {
-            self.text.push(',');
+        if !self.0.is_empty() {
+            self.0.push(',');
         }
     }
 
@@ -72,7 +93,7 @@ impl Row {
         // The first line alone: a cell is one.
         let line = text.lines().next().unwrap_or_default();
         // A text can always be written.
-        self.text.push_str(&serde_json::to_string(line).unwrap_or_default());
+        self.0.push_str(&serde_json::to_string(line).unwrap_or_default());
         self
     }
 
@@ -86,7 +107,7 @@ impl Row {
     #[must_use]
     pub fn number(mut self, number: u64) -> Self {
         self.separate();
-        self.text.push_str(&number.to_string());
+        self.0.push_str(&number.to_string());
         self
     }
 
@@ -94,30 +115,9 @@ impl Row {
     #[must_use]
     pub fn age(mut self, since: Timestamp) -> Self {
         self.separate();
-        self.ages.push((self.text.len(), since));
+        // A text can always be written.
+        let _ = write!(self.0, "{AGE}{}{AGE}", since.as_millis());
         self
-    }
-}
-
-impl From<Row> for Cells {
-    fn from(row: Row) -> Self {
-        Self { text: row.text.into(), ages: row.ages.into() }
-    }
-}
-
-impl Cells {
-    /// Writes the cells as they are at `now`, with commas between.
-    pub fn write(&self, now: Timestamp, out: &mut Vec<u8>) {
-        let mut from = 0;
-        for (at, since) in &self.ages {
-            out.extend_from_slice(self.text.get(from..*at).unwrap_or_default().as_bytes());
-            // An age is digits, letters and `<`, `>`: nothing that JSON escapes.
-            out.push(b'"');
-            out.extend_from_slice(age(*since, now).as_bytes());
-            out.push(b'"');
-            from = *at;
-        }
-        out.extend_from_slice(self.text.get(from..).unwrap_or_default().as_bytes());
     }
 }
 
@@ -127,57 +127,53 @@ impl Draft {
         kind: &'static KindInfo,
         object: Object,
         fields: Vec<(&'static str, Option<String>)>,
-        cells: Row,
+        Row(cells): Row,
     ) -> Self {
         let object = object.at_version("0000000000000000");
-        let mut json =
+        let mut text =
             format!("{{\"apiVersion\":\"{}\",\"kind\":\"{}\",\"metadata\":", kind.api_version(), kind.kind);
-        let start = json.len();
-        json.push_str(&object.metadata_json());
-        let metadata = start..json.len();
-        json.push_str(&object.body_json());
-        json.push('}');
+        let start = text.len();
+        text.push_str(&object.metadata_json());
+        let metadata = start..text.len();
+        text.push_str(&object.body_json());
+        text.push('}');
         // Quotes within texts are escaped, so nothing but the member itself reads like this.
-        let member = json.find(PLACEHOLDER).unwrap_or(json.len());
-        let digits = member + PLACEHOLDER.len() - 17;
-        let version_at = digits..digits + 16;
+        let member = text.find(PLACEHOLDER).unwrap_or(text.len());
+        let parts = Parts { metadata, version: member + PLACEHOLDER.len() - 17, cells: text.len() };
+        text.push_str(&cells);
         let fields = fields.into_iter().filter_map(|(name, value)| Some((name, value?.into())));
-        Self {
-            kind,
+        let marks = Marks {
             namespace: object.namespace().into(),
-            name: object.name().into(),
-            json,
-            metadata,
-            version_at,
-            labels: object.labels().map(|(key, value)| (key.into(), value.into())).collect(),
+            labels: object.labels().map(|(key, value)| (key, value.into())).collect(),
             fields: fields.collect(),
-            cells: cells.into(),
-        }
+        };
+        Self { kind, name: object.name().into(), marks, text, parts }
     }
 
     /// What it is sorted by, and told from others of its kind.
     pub fn key(&self) -> (&str, &str) {
-        (&self.namespace, &self.name)
+        (&self.marks.namespace, &self.name)
     }
 
     /// Tells whether nothing is shown otherwise than in an item.
     pub fn is_shown_by(&self, item: &Item) -> bool {
-        let (old, new) = (&item.json[..], self.json.as_bytes());
-        let same = |range: Range<usize>| old.get(range.clone()) == new.get(range);
-        old.len() == new.len()
-            && self.version_at == item.version_at
-            && self.cells == item.cells
-            && same(0..self.version_at.start)
-            && same(self.version_at.end..new.len())
+        self.parts == item.parts && self.text.as_bytes() == item.text.unpack()
+    }
+}
+
+impl Packer {
+    /// A packer of objects that are like an item.
+    pub fn like(item: Option<&Item>) -> Self {
+        Self { models: Models::of(item.map(|item| &item.text)), marks: HashSet::new() }
     }
 
-    /// Gives it a resource version.
-    pub fn at(self, version: u64) -> Item {
-        let Self { kind, namespace, name, json, metadata, version_at, labels, fields, cells } = self;
-        let json = Bytes::from(json);
-        let bare =
-            Item { kind, namespace, name, version: 0, json, metadata, version_at, labels, fields, cells };
-        bare.moved_to(version)
+    /// Makes an item of a draft.
+    pub fn item(&mut self, draft: Draft, version: u64) -> Item {
+        let Draft { kind, name, marks, text, parts } = draft;
+        let same = self.marks.get(&marks).cloned();
+        let marks = same.unwrap_or_else(|| Arc::new(marks));
+        self.marks.insert(Arc::clone(&marks));
+        Item { kind, name, version, marks, text: self.models.pack(text.as_bytes()), parts }
     }
 }
 
@@ -185,30 +181,12 @@ impl Item {
     /// The same at another resource version.
     #[must_use]
     pub fn moved_to(&self, version: u64) -> Self {
-        let Range { start, end } = self.version_at;
-        // Sixteen digits suffice, and the item's length never changes.
-        let digits = format!("{version:016}");
-        let mut json = Vec::with_capacity(self.json.len());
-        json.extend_from_slice(self.json.get(..start).unwrap_or_default());
-        json.extend_from_slice(digits.as_bytes());
-        json.extend_from_slice(self.json.get(end..).unwrap_or_default());
-        Self {
-            kind: self.kind,
-            namespace: self.namespace.clone(),
-            name: self.name.clone(),
-            version,
-            json: json.into(),
-            metadata: self.metadata.clone(),
-            version_at: self.version_at.clone(),
-            labels: self.labels.clone(),
-            fields: self.fields.clone(),
-            cells: self.cells.clone(),
-        }
+        Self { version, ..self.clone() }
     }
 
     /// What it is sorted by, and told from others of its kind.
     pub fn key(&self) -> (&str, &str) {
-        (&self.namespace, &self.name)
+        (&self.marks.namespace, &self.name)
     }
 
     /// Its kind.
@@ -218,7 +196,7 @@ impl Item {
 
     /// Its namespace; empty where its kind has none.
     pub fn namespace(&self) -> &str {
-        &self.namespace
+        &self.marks.namespace
     }
 
     /// Its name.
@@ -231,32 +209,63 @@ impl Item {
         self.version
     }
 
-    /// The whole object as JSON.
-    pub fn json(&self) -> &Bytes {
-        &self.json
+    /// What it shows.
+    pub fn shown(&self) -> Shown {
+        let mut text = self.text.unpack();
+        // Sixteen digits suffice, so nothing else moves.
+        let digits = format!("{:016}", self.version);
+        let at = self.parts.version;
+        if let Some(place) = text.get_mut(at..at + digits.len()) {
+            place.copy_from_slice(digits.as_bytes());
+        }
+        Shown { text, parts: self.parts.clone() }
     }
 
-    /// Its metadata as JSON.
-    pub fn metadata(&self) -> &[u8] {
-        self.json.get(self.metadata.clone()).unwrap_or_default()
-    }
-
-    /// The cells of its row.
-    pub fn cells(&self) -> &Cells {
-        &self.cells
+    /// How many bytes its texts keep in memory, at most.
+    pub fn size(&self) -> usize {
+        self.text.size()
     }
 
     /// The value of a label.
     pub fn label(&self, key: &str) -> Option<&str> {
-        self.labels.iter().find(|(name, _)| **name == *key).map(|(_, value)| &**value)
+        self.marks.labels.iter().find(|(name, _)| *name == key).map(|(_, value)| &**value)
     }
 
     /// The value of a field that can be selected by.
     pub fn field(&self, label: &str) -> Option<&str> {
         match label {
             "metadata.name" => Some(&self.name),
-            "metadata.namespace" => Some(&self.namespace),
-            label => self.fields.iter().find(|(name, _)| *name == label).map(|(_, value)| &**value),
+            "metadata.namespace" => Some(&self.marks.namespace),
+            label => self.marks.fields.iter().find(|(name, _)| *name == label).map(|(_, value)| &**value),
+        }
+    }
+}
+
+impl Shown {
+    /// The whole object as JSON.
+    pub fn json(&self) -> &[u8] {
+        self.text.get(..self.parts.cells).unwrap_or_default()
+    }
+
+    /// Its metadata as JSON.
+    pub fn metadata(&self) -> &[u8] {
+        self.text.get(self.parts.metadata.clone()).unwrap_or_default()
+    }
+
+    /// Writes the cells of its row as they are at `now`, with commas between.
+    pub fn write_cells(&self, now: Timestamp, out: &mut Vec<u8>) {
+        let cells = self.text.get(self.parts.cells..).unwrap_or_default();
+        for (place, part) in cells.split(|byte| char::from(*byte) == AGE).enumerate() {
+            if place % 2 == 0 {
+                out.extend_from_slice(part);
+                continue;
+            }
+            let since = std::str::from_utf8(part).ok().and_then(|millis| millis.parse().ok());
+            let since = Timestamp::from_millis(since.unwrap_or_default());
+            // An age is digits, letters and `<`, `>`: nothing that JSON escapes.
+            out.push(b'"');
+            out.extend_from_slice(age(since, now).as_bytes());
+            out.push(b'"');
         }
     }
 }

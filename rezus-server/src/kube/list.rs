@@ -13,7 +13,7 @@ use super::accept::{Form, negotiate};
 use super::catalogue::{Trouble, drafts};
 use super::form::{ListMetadata, Usage, Writer};
 use super::hub::{Hub, Snapshot};
-use super::item::Item;
+use super::item::{Item, Packer};
 use super::kinds::{KindInfo, MACHINE, NODE_GROUP, PROVIDER};
 use super::query::{Ask, At, Cursor, Options};
 use super::sight::Sight;
@@ -286,8 +286,9 @@ async fn items_then(plane: &Plane, place: &Place, version: u64) -> Result<Vec<It
     let declared = plane.past.as_of(&tenant, number).await?;
     let at = |millis: i64| u64::try_from(millis).unwrap_or(0).saturating_mul(1_000);
     let written = at(declared.version.written_at.as_millis());
-    let mut items: Vec<Item> =
-        drafts(namespace, &declared, place.kind).into_iter().map(|draft| draft.at(written)).collect();
+    let drafts = drafts(namespace, &declared, place.kind).into_iter();
+    let mut packer = Packer::default();
+    let mut items: Vec<Item> = drafts.map(|draft| packer.item(draft, written)).collect();
     items.sort_by(|a, b| a.key().cmp(&b.key()));
     Ok(items)
 }

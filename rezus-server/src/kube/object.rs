@@ -199,7 +199,7 @@ impl Object {
     }
 
     /// Its labels.
-    pub fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub fn labels(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.metadata.labels.iter().map(|(key, value)| (*key, value.as_str()))
     }
 

@@ -4,12 +4,12 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::{Change, Part};
-use crate::kube::item::{Draft, Item};
+use crate::kube::item::{Draft, Item, Packer};
 
 /// What comes of it.
 pub(super) struct Merged {
     pub(super) items: Arc<[Arc<Item>]>,
-    pub(super) changes: Vec<Arc<Change>>,
+    pub(super) changes: Vec<Change>,
 }
 
 /// Replaces a part of `items`, which are sorted. The first change gets the version `next`.
@@ -18,7 +18,10 @@ pub(super) fn merge(items: &[Arc<Item>], part: Part<'_>, mut drafts: Vec<Draft>,
     let (from, to) = range(items, part);
     let mut merged: Vec<Arc<Item>> = Vec::with_capacity(items.len() - (to - from) + drafts.len());
     merged.extend(items.iter().take(from).cloned());
-    let mut changes = Changes { list: Vec::new(), next };
+    // Those of the same tenant are most like one another.
+    let near = items.get(from).or_else(|| items.get(from.checked_sub(1)?));
+    let packer = Packer::like(near.map(Arc::as_ref));
+    let mut changes = Changes { list: Vec::new(), next, packer };
     let mut old = items.iter().take(to).skip(from).peekable();
     for draft in drafts {
         while let Some(gone) = old.next_if(|item| item.key() < draft.key()) {
@@ -37,8 +40,9 @@ pub(super) fn merge(items: &[Arc<Item>], part: Part<'_>, mut drafts: Vec<Draft>,
 }
 
 struct Changes {
-    list: Vec<Arc<Change>>,
+    list: Vec<Change>,
     next: u64,
+    packer: Packer,
 }
 
 impl Changes {
@@ -49,15 +53,15 @@ impl Changes {
 
     fn came(&mut self, before: Option<&Arc<Item>>, draft: Draft) -> Arc<Item> {
         let version = self.version();
-        let item = Arc::new(draft.at(version));
+        let item = Arc::new(self.packer.item(draft, version));
         let change = Change { version, before: before.cloned(), after: Some(Arc::clone(&item)) };
-        self.list.push(Arc::new(change));
+        self.list.push(change);
         item
     }
 
     fn gone(&mut self, item: &Arc<Item>) {
         let version = self.version();
-        self.list.push(Arc::new(Change { version, before: Some(Arc::clone(item)), after: None }));
+        self.list.push(Change { version, before: Some(Arc::clone(item)), after: None });
     }
 }
 

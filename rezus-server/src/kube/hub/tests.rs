@@ -19,7 +19,7 @@ type Shown = BTreeMap<(String, String), (u64, String)>;
 
 fn shown(items: &[Arc<Item>]) -> Shown {
     let one = |item: &Arc<Item>| {
-        let json: serde_json::Value = serde_json::from_slice(item.json()).unwrap();
+        let json: serde_json::Value = serde_json::from_slice(item.shown().json()).unwrap();
         assert_eq!(json["metadata"]["resourceVersion"], format!("{:016}", item.version()));
         let text = json["metadata"]["annotations"]["text"].as_str().unwrap().to_owned();
         ((item.namespace().to_owned(), item.name().to_owned()), (item.version(), text))
