@@ -35,7 +35,7 @@ pub struct Declared {
     /// What it declares.
     pub projection: Projection,
     /// Its objects, by kind and name.
-    pub objects: Arc<Objects>,
+    pub objects: Objects,
 }
 
 /// Who objects are, by kind and object name (the cluster's is empty).
@@ -76,10 +76,7 @@ impl Notices for Silence {
 /// A projection in memory, and the mappings it was made by.
 #[derive(Clone, Debug)]
 struct Kept {
-    version: VersionMeta,
-    objects: Arc<Objects>,
-    /// The projection, unless it was let go.
-    declared: Option<Arc<Declared>>,
+    declared: Arc<Declared>,
     mappings: Mappings,
     /// Whether the table of object history says the same.
     is_saved: bool,
@@ -128,10 +125,10 @@ impl Projector {
     fn find_kept(&self, tenant: &TenantName, version: &VersionMeta) -> Option<Arc<Declared>> {
         let mappings = self.mappings();
         let kept = locked(&self.kept);
-        let kept = kept
-            .get(tenant)
-            .filter(|kept| kept.mappings.is_same(&mappings) && kept.version.is_same_write(version))?;
-        kept.declared.clone()
+        let kept = kept.get(tenant).filter(|kept| {
+            kept.mappings.is_same(&mappings) && kept.declared.version.is_same_write(version)
+        })?;
+        Some(Arc::clone(&kept.declared))
     }
 
     /// Returns the projection of the newest version: never of an earlier one than was acknowledged before the call.
@@ -149,11 +146,7 @@ impl Projector {
         let stored = pending.stored;
         let declared = Arc::new(self.carry_on(tenant, version, pending, &mappings).await?);
         let is_saved = self.save(tenant, stored, &declared).await;
-        let (version, objects) = (declared.version.clone(), Arc::clone(&declared.objects));
-        self.keep(
-            tenant,
-            Kept { version, objects, declared: Some(Arc::clone(&declared)), mappings, is_saved },
-        );
+        self.keep(tenant, Kept { declared: Arc::clone(&declared), mappings, is_saved });
         Ok(declared)
     }
 
@@ -181,7 +174,7 @@ impl Projector {
             Some(projection) => projection,
             None => self.of(tenant, &version, mappings).await?,
         };
-        Ok(Declared { version, projection, objects: Arc::new(objects) })
+        Ok(Declared { version, projection, objects })
     }
 
     /// Returns one version as it was then: what it declared, as the mappings in force read it, and who its objects were.
@@ -197,9 +190,8 @@ impl Projector {
         if let Some((_, entries)) =
             self.stored_history(tenant).await?.filter(|(head, _)| head.version > number)
         {
-            let objects = Arc::make_mut(&mut declared.objects);
             for entry in entries.into_iter().filter(|entry| entry.lifetime.history.first_version <= number) {
-                if let Some(then) = objects.get_mut(&(entry.kind, entry.name)) {
+                if let Some(then) = declared.objects.get_mut(&(entry.kind, entry.name)) {
                     then.stands_in(entry.lifetime, number);
                 }
             }
@@ -362,27 +354,24 @@ impl Projector {
         }
     }
 
-    /// Lets go what is kept in memory of a tenant's current projection, but for who its objects are: for whoever keeps what
-    /// it needs of it.
+    /// Lets go what is kept in memory of a tenant's current projection: for whoever keeps what it needs of it.
     pub fn let_go(&self, tenant: &TenantName) {
-        if let Some(kept) = locked(&self.kept).get_mut(tenant) {
-            kept.declared = None;
-        }
+        locked(&self.kept).remove(tenant);
     }
 
     /// The table of object history as it was saved last, if that was of one of these versions: it need not be read.
     fn saved(&self, tenant: &TenantName, versions: &[VersionMeta]) -> Option<(HistoryHead, Objects)> {
         let kept = locked(&self.kept);
-        let Kept { version, objects, .. } = kept.get(tenant).filter(|kept| kept.is_saved)?;
+        let Declared { version, objects, .. } = &*kept.get(tenant).filter(|kept| kept.is_saved)?.declared;
         // A tenant that was removed and made anew counts from 1 again.
         let is_it = |meta: &VersionMeta| meta.is_same_write(version);
-        versions.iter().any(is_it).then(|| (history_head(version), Objects::clone(objects)))
+        versions.iter().any(is_it).then(|| (history_head(version), objects.clone()))
     }
 
     fn keep(&self, tenant: &TenantName, declared: Kept) {
         let mut kept = locked(&self.kept);
         kept.insert(tenant.clone(), declared);
-        let size = |kept: &Kept| kept.objects.len();
+        let size = |kept: &Kept| kept.declared.objects.len();
         let mut total: usize = kept.values().map(size).sum();
         while total > KEPT_OBJECTS && kept.len() > 1 {
             let Some(other) = kept.keys().find(|name| *name != tenant).cloned() else {
