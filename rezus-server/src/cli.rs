@@ -20,6 +20,7 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use rezus_core::base::TenantName;
@@ -250,8 +251,13 @@ pub fn run(
     }
 }
 
+/// For how long threads that may block wait for more to do. Each has memory of its own to allocate from, one to two
+/// megabytes once it has worked, and gives it back only as it ends.
+const THREADS_WAIT: Duration = Duration::from_secs(2);
+
 fn execute(command: Command, environment: impl Iterator<Item = (String, String)>) -> Result<(), CliError> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().thread_keep_alive(THREADS_WAIT).build()?;
     let mut out = io::stdout().lock();
     match command {
         Command::Serve(serve) => {

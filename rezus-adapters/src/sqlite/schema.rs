@@ -66,6 +66,8 @@ pub(super) fn open_for_reading(path: &Path) -> Result<Connection, rusqlite::Erro
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     tune(&connection)?;
+    // In KiB, for each of several readers. What is not in here is in the kernel's cache, once for all of them.
+    connection.pragma_update(None, "cache_size", -256)?;
     Ok(connection)
 }
 

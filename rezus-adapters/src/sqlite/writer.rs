@@ -139,7 +139,8 @@ fn do_a_chore(connection: &mut Connection) -> Chores {
     if matches!(collected, Ok(1..)) {
         return Chores::Some;
     }
-    drop(connection.execute_batch("PRAGMA wal_checkpoint(PASSIVE)"));
+    // The pages that it has in memory are not kept while nobody waits.
+    drop(connection.execute_batch("PRAGMA wal_checkpoint(PASSIVE); PRAGMA shrink_memory"));
     Chores::None
 }
 
