@@ -3,8 +3,11 @@
 //! | module | feature | implements |
 //! | --- | --- | --- |
 //! | [`clock`] | always | `Clock`, by the machine's clock |
+//! | `process` | `process` | `TofuExecutor`, by child processes (Linux) |
 //! | `sqlite` | `sqlite` | `StateStore`, `IndexStore`, `HistoryStore` and `AccountStore`, in one SQLite file |
 
 pub mod clock;
+#[cfg(feature = "process")]
+pub mod process;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;

@@ -1,4 +1,4 @@
-//! States, versions, locks, the index, accounts and the audit trail in one SQLite file.
+//! States, versions, locks, the index, accounts, the audit trail and runs in one SQLite file.
 //!
 //! One thread writes; queued changes share a transaction, and so the sync of the write-ahead log that makes them
 //! durable. Any number of readers, each on a connection of its own, see the last committed transaction.
@@ -14,6 +14,7 @@ mod index_store;
 mod maintenance;
 mod readers;
 mod records;
+mod run_store;
 mod schema;
 mod state_store;
 mod version_mark;
@@ -31,8 +32,8 @@ pub use maintenance::{Depth, backup, check};
 
 /// A SQLite file as [`StateStore`](rezus_core::declared::store::StateStore),
 /// [`IndexStore`](rezus_core::declared::store::IndexStore),
-/// [`HistoryStore`](rezus_core::declared::store::HistoryStore) and
-/// [`AccountStore`](rezus_core::access::AccountStore). A clone is another handle of the same file.
+/// [`HistoryStore`](rezus_core::declared::store::HistoryStore), [`AccountStore`](rezus_core::access::AccountStore) and
+/// [`RunStore`](rezus_core::runs::store::RunStore). A clone is another handle of the same file.
 ///
 /// Index rows are committed with the version they are of, so the index is never behind.
 #[derive(Clone)]

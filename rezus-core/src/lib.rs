@@ -9,6 +9,7 @@
 //! | `access` | `access` | who may do what: users, tokens, grants, the audit trail |
 //! | `declared` | `declared` | the spec plane: OpenTofu/Terraform states, versions, locks, the derived index |
 //! | `observed` | `observed` | the status plane: observations and how old they are |
+//! | `runs` | `runs` | tofu or terraform at work: requests, phases, what was reported; it knows `declared`, which does not know it |
 //! | `client` | `client` | what the API shows, as types for its clients; `schema` adds their JSON schemas |
 //!
 //! `access`, `declared`, `observed` and `client` do not know each other. Each builds without the others, so an import across
@@ -23,3 +24,5 @@ pub mod client;
 pub mod declared;
 #[cfg(feature = "observed")]
 pub mod observed;
+#[cfg(feature = "runs")]
+pub mod runs;

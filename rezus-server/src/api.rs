@@ -3,6 +3,7 @@
 
 mod audit;
 mod resources;
+mod settings;
 mod tenants;
 mod tokens;
 mod users;
@@ -14,7 +15,7 @@ use axum::extract::{FromRequest, FromRequestParts, Request, State};
 use axum::http::{Method, Uri};
 use axum::middleware::{self, Next};
 use axum::response::Response;
-use axum::routing::{MethodRouter, delete, get, post};
+use axum::routing::{MethodRouter, delete, get, post, put};
 use axum::{Json, Router};
 use rezus_core::base::TenantName;
 use rezus_core::declared::VersionNumber;
@@ -25,12 +26,14 @@ use crate::compose::Plane;
 use crate::error::ApiError;
 
 /// Every path and the methods it takes, for whoever must know all of them.
-pub const PATHS: [(&str, &[&str]); 20] = [
+pub const PATHS: [(&str, &[&str]); 22] = [
     ("/rezus/v1/server", &["GET"]),
     ("/rezus/v1/prune", &["POST"]),
     ("/rezus/v1/locks", &["GET"]),
     ("/rezus/v1/tenants", &["GET", "POST"]),
     ("/rezus/v1/tenants/{tenant}", &["GET", "PATCH", "DELETE"]),
+    ("/rezus/v1/tenants/{tenant}/configuration", &["PUT"]),
+    ("/rezus/v1/tenants/{tenant}/freeze", &["PUT", "DELETE"]),
     ("/rezus/v1/tenants/{tenant}/locks", &["GET", "DELETE"]),
     ("/rezus/v1/tenants/{tenant}/refusals", &["GET"]),
     ("/rezus/v1/tenants/{tenant}/versions", &["GET"]),
@@ -50,12 +53,14 @@ pub const PATHS: [(&str, &[&str]); 20] = [
 
 /// Returns the routes.
 pub fn routes(plane: Plane) -> Router {
-    let handlers: [MethodRouter<Plane>; 20] = [
+    let handlers: [MethodRouter<Plane>; 22] = [
         get(server),
         post(tenants::prune),
         get(tenants::all_locks),
         get(tenants::list).post(tenants::create),
-        get(tenants::show).patch(tenants::configure).delete(tenants::remove),
+        get(tenants::show).patch(settings::configure).delete(tenants::remove),
+        put(settings::upload),
+        put(settings::freeze).delete(settings::unfreeze),
         get(tenants::locks).delete(tenants::break_lock),
         get(tenants::refusals),
         get(versions::list),

@@ -106,7 +106,17 @@ impl Auth {
             return Ok(Identity::admin("admin"));
         }
         if !self.is_enabled {
-            return if peer.is_local() { Ok(Identity::anonymous()) } else { Err(Stranger::Unproved) };
+            if !peer.is_local() {
+                return Err(Stranger::Unproved);
+            }
+            // A run's program is known by its token all the same: what it does is told apart from what others do.
+            if let Ok(Some(Credential::Token(token))) = &shown
+                && let Ok(known) = self.by_token(token).await
+                && known.access.backend_of().is_some()
+            {
+                return Ok(known);
+            }
+            return Ok(Identity::anonymous());
         }
         match shown.map_err(Stranger::Failed)? {
             Some(Credential::Token(token)) => self.by_token(&token).await,

@@ -9,6 +9,7 @@ mod get;
 mod lock;
 mod mappings;
 mod project;
+mod run;
 mod state;
 mod table;
 mod tenant;
@@ -50,6 +51,9 @@ enum Command {
     /// List, create and remove tenants.
     #[command(subcommand)]
     Tenant(tenant::TenantCommand),
+    /// Have tofu or terraform run for a tenant, and see what comes of it.
+    #[command(subcommand)]
+    Run(run::RunCommand),
     /// List and break locks.
     #[command(subcommand)]
     Lock(lock::LockCommand),
@@ -84,6 +88,9 @@ enum Command {
     Backup(backup::Backup),
     /// Bring the data of a backup back, while no server runs.
     Restore(backup::Restore),
+    /// Watch over a run's program: the server starts this.
+    #[command(name = crate::compose::SUPERVISE, hide = true)]
+    Supervise,
     /// Print a completion script.
     Completions {
         /// For which shell.
@@ -210,6 +217,9 @@ pub enum CliError {
     /// What was asked for makes no sense as it is.
     #[error("{0}")]
     Usage(String),
+    /// The exit code says how a run ended: in words it was said already.
+    #[error("the run ended with exit code {0}")]
+    Outcome(u8),
     /// The output cannot be written.
     #[error("the output cannot be written")]
     Output(#[from] io::Error),
@@ -221,7 +231,8 @@ const EXIT_USAGE: u8 = 64;
 /// What is no state cannot be projected.
 const EXIT_NO_STATE: u8 = 2;
 
-/// Runs a command line and returns how the process ends: 0 done, 1 failed, 2 no state to project, 64 used wrongly.
+/// Runs a command line and returns how the process ends: 0 done, 1 failed, 2 no state to project or
+/// a run that found changes, 64 used wrongly.
 pub fn run(
     arguments: impl Iterator<Item = OsString>,
     environment: impl Iterator<Item = (String, String)>,
@@ -235,10 +246,14 @@ pub fn run(
             return if is_answer { ExitCode::SUCCESS } else { ExitCode::from(EXIT_USAGE) };
         }
     };
+    if matches!(cli.command, Command::Supervise) {
+        return crate::compose::supervise();
+    }
     match execute(cli.command, environment) {
         Ok(()) => ExitCode::SUCCESS,
         // The reader has seen enough, as in `| head`.
         Err(CliError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(CliError::Outcome(code)) => ExitCode::from(code),
         Err(error) => {
             // Nobody can be told where printing fails.
             drop(writeln!(io::stderr(), "error: {}", Chain(&error)));
@@ -279,6 +294,7 @@ fn execute(command: Command, environment: impl Iterator<Item = (String, String)>
         Command::User(command) => runtime.block_on(command.run(&mut out)),
         Command::Group(command) => runtime.block_on(command.run(&mut out)),
         Command::Audit(command) => runtime.block_on(command.run(&mut out)),
+        Command::Run(command) => runtime.block_on(command.run(&mut out)),
         Command::Lock(command) => runtime.block_on(command.run(&mut out)),
         Command::BackendConfig(command) => runtime.block_on(command.run(&mut out)),
         Command::Index(IndexCommand::Rebuild { tenant, target }) => {
@@ -291,6 +307,8 @@ fn execute(command: Command, environment: impl Iterator<Item = (String, String)>
         Command::Mappings(command) => command.run(&mut out),
         Command::Backup(command) => command.run(&mut out),
         Command::Restore(command) => command.run(&mut out),
+        // It has no use for what the others are given.
+        Command::Supervise => Ok(()),
         Command::Completions { shell } => {
             // The generator panics where writing fails, as in `| head`.
             let mut script = Vec::new();

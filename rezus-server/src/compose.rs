@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use rezus_adapters::clock::SystemClock;
+use rezus_adapters::process::{ProcessConfig, ProcessExecutor};
 use rezus_adapters::sqlite::{OpenError, SqliteStore};
 use rezus_core::access::AccountStore;
 use rezus_core::base::{Clock, Timestamp};
@@ -14,17 +15,23 @@ use rezus_core::declared::numbering::VersionMark;
 use rezus_core::declared::projector::Projector;
 use rezus_core::declared::reader::StateReader;
 use rezus_core::declared::store::{HistoryStore, IndexStore, StateStore};
+use rezus_core::runs::executor::TofuExecutor;
+use rezus_core::runs::store::RunStore;
 
 use crate::auth::{self, Auth};
 use crate::config::{Config, StateConfig};
 use crate::data_dir::{DataDir, DataDirError, DataDirLock};
-use crate::kube::catalogue::Catalogue;
+use crate::kube::catalogue::{Catalogue, RunsShown};
 use crate::kube::past::Past;
 use crate::mapping_files::MappingsError;
+use crate::pulls::{Desk, Pulls};
+use crate::runs::{Live, Means, Runs};
+use crate::secrets::Secrets;
 use crate::serve::{Draining, Limits, limited};
 use crate::state_backend::Intake;
 use crate::sweep::Sweep;
 use crate::telemetry::Metrics;
+use crate::workspaces::Workspaces;
 use crate::{api, kube, peer, state_backend, telemetry};
 
 /// What routes work with.
@@ -42,6 +49,18 @@ pub struct Plane {
     pub past: Past,
     /// What is shown of them.
     pub catalogue: Catalogue,
+    /// Runs.
+    pub runs: Runs,
+    /// Plaintexts of encrypted states.
+    pub pulls: Pulls,
+    /// Which of them are wanted.
+    pub desk: Desk,
+    /// Where runs are kept, and what is set of tenants.
+    pub run_store: Arc<dyn RunStore>,
+    /// What is set of tenants.
+    pub workspaces: Workspaces,
+    /// With what their clusters are reached.
+    pub secrets: Secrets,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// The server's own metrics.
@@ -96,7 +115,32 @@ pub fn compose(config: &Config, data_dir: &DataDir) -> Result<Composed, StartErr
     let store = SqliteStore::open(&data_dir.database())?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let mappings = mappings(config)?;
-    Ok(Composed { plane: plane(config, Stores::of(store), clock, mappings), lock })
+    Ok(Composed {
+        plane: plane(config, Stores::of(store), executor(config, data_dir), clock, mappings),
+        lock,
+    })
+}
+
+/// Executes tofu and terraform as child processes, under supervisors that are this program once more.
+fn executor(config: &Config, data_dir: &DataDir) -> Arc<dyn TofuExecutor> {
+    let runs = &config.runs;
+    let cache = runs.plugin_cache.clone().unwrap_or_else(|| data_dir.plugin_cache());
+    Arc::new(ProcessExecutor::new(ProcessConfig {
+        dir: data_dir.runs(),
+        work: runs.work.clone().unwrap_or_else(|| data_dir.work()),
+        // By this name it is found even where the file was replaced by a newer release meanwhile.
+        supervisor: vec!["/proc/self/exe".into(), SUPERVISE.into()],
+        run_as: runs.run_as.map(|it| (it.uid, it.gid)),
+        plugin_cache: Some(cache),
+    }))
+}
+
+/// The command by which this program becomes a supervisor.
+pub const SUPERVISE: &str = "supervise";
+
+/// Watches over a run's program, as its job on standard input says.
+pub fn supervise() -> std::process::ExitCode {
+    rezus_adapters::process::supervise()
 }
 
 /// Reads the mappings in force: the built-in ones, and those of the configured directory.
@@ -120,6 +164,8 @@ pub struct Stores {
     pub mark: Arc<dyn VersionMark>,
     /// Users, tokens, and the audit trail.
     pub accounts: Arc<dyn AccountStore>,
+    /// Runs, and what is set of tenants.
+    pub runs: Arc<dyn RunStore>,
 }
 
 impl Stores {
@@ -130,14 +176,21 @@ impl Stores {
             index: Arc::new(store.clone()),
             history: Arc::new(store.clone()),
             mark: Arc::new(store.clone()),
-            accounts: Arc::new(store),
+            accounts: Arc::new(store.clone()),
+            runs: Arc::new(store),
         }
     }
 }
 
 /// Puts a plane together over given ports.
-pub fn plane(config: &Config, stores: Stores, clock: Arc<dyn Clock>, mappings: Mappings) -> Plane {
-    let Stores { states, index, history, mark, accounts } = stores;
+pub fn plane(
+    config: &Config,
+    stores: Stores,
+    executor: Arc<dyn TofuExecutor>,
+    clock: Arc<dyn Clock>,
+    mappings: Mappings,
+) -> Plane {
+    let Stores { states, index, history, mark, accounts, runs } = stores;
     let intake = Arc::new(Intake::new(&config.state));
     let metrics = Arc::new(Metrics::new());
     let compute: Arc<dyn Compute> = Arc::<Intake>::clone(&intake);
@@ -146,28 +199,61 @@ pub fn plane(config: &Config, stores: Stores, clock: Arc<dyn Clock>, mappings: M
     let projector =
         Projector::new(Arc::clone(&states), reader.clone(), history, Arc::clone(&compute), mappings.clone())
             .with_notices(Arc::<Metrics>::clone(&metrics));
+    let auth = Auth::new(&config.auth, &config.audit, accounts, Arc::clone(&clock));
+    let live = Live::default();
+    let workspaces = Workspaces::new(Arc::clone(&runs), &config.tenants);
+    let shown = RunsShown { store: Arc::clone(&runs), live: live.clone(), workspaces: workspaces.clone() };
+    let secrets = Secrets::new(Arc::clone(&states), reader.clone(), workspaces.clone());
+    let desk = Desk::default();
+    let catalogue = Catalogue::new(
+        Arc::clone(&states),
+        projector.clone(),
+        secrets.clone(),
+        shown,
+        mark,
+        Arc::clone(&clock),
+        desk.clone(),
+    );
+    let backend = StateBackend::new(Arc::clone(&states), Arc::clone(&clock), Arc::clone(&compute), mappings)
+        .with_encryption(config.encryption());
+    let listeners = Arc::default();
+    let runs_of = Runs::new(Means {
+        store: Arc::clone(&runs),
+        executor,
+        backend: backend.clone(),
+        reader: reader.clone(),
+        projector: projector.clone(),
+        auth: auth.clone(),
+        catalogue: catalogue.clone(),
+        live,
+        clock: Arc::clone(&clock),
+        config: config.runs.clone(),
+        workspaces: workspaces.clone(),
+        listeners: Arc::clone(&listeners),
+    });
+    let plaintexts = reader.plaintexts().clone();
     Plane {
-        auth: Auth::new(&config.auth, &config.audit, accounts, Arc::clone(&clock)),
+        pulls: Pulls::new(runs_of.clone(), desk.clone(), plaintexts, catalogue.clone(), Arc::clone(&clock)),
+        desk,
         past: Past::new(Arc::clone(&states), projector.clone()),
-        catalogue: Catalogue::new(
-            Arc::clone(&states),
-            projector.clone(),
-            reader.clone(),
-            mark,
-            Arc::clone(&clock),
-        ),
+        sweep: Sweep::new(states, Arc::clone(&clock), config.retention.policy()),
+        runs: runs_of,
+        auth,
+        catalogue,
         projector,
-        sweep: Sweep::new(Arc::clone(&states), Arc::clone(&clock), config.retention.policy()),
-        backend: StateBackend::new(states, Arc::clone(&clock), Arc::clone(&compute), mappings),
+        backend,
         reader,
+        secrets,
+        workspaces,
+        run_store: runs,
         clock,
         metrics,
         intake,
         compute,
         limits: Arc::new(config.state.clone()),
-        admission: Limits::new(&config.limits),
+        admission: Limits::new(&config.limits).with_uploads(config.runs.max_configuration),
         draining: Draining::new(),
-        listeners: Arc::default(),
+        listeners,
     }
 }
 

@@ -2,17 +2,24 @@
 
 mod limits;
 mod quantity;
+mod runs;
+mod tenants;
 mod tls;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rezus_core::declared::backend::Retention;
+use rezus_core::declared::{Encryption, EncryptionPolicy};
+use rezus_core::runs::TenantKey;
 use serde::Deserialize;
 
 pub use limits::LimitsConfig;
 pub use quantity::{ByteSize, Span};
+pub use runs::{RunAs, RunsConfig};
+pub use tenants::TenantConfig;
 pub use tls::TlsConfig;
 
 /// All settings, with their defaults.
@@ -35,6 +42,10 @@ pub struct Config {
     pub auth: AuthConfig,
     /// How long it is kept who did what.
     pub audit: AuditConfig,
+    /// Runs of tofu or terraform.
+    pub runs: RunsConfig,
+    /// What runs of these tenants are made with, whatever else was set.
+    pub tenants: BTreeMap<TenantKey, TenantConfig>,
     /// What is logged, and how.
     pub log: LogConfig,
 }
@@ -107,6 +118,9 @@ pub struct StateConfig {
     pub min_rate: ByteSize,
     /// Whether a tenant is created by its first LOCK or POST of who may create tenants. Default true.
     pub create_on_write: bool,
+    /// Whether states in clear are refused: `optional`, or `required` for envelopes of OpenTofu's state encryption. Of one
+    /// tenant it can be set otherwise. Default `optional`.
+    pub encryption: Encryption,
 }
 
 /// `[retention]`
@@ -176,6 +190,7 @@ impl Default for StateConfig {
             idle: Span(Duration::from_secs(30)),
             min_rate: ByteSize(64 << 10),
             create_on_write: true,
+            encryption: Encryption::Optional,
         }
     }
 }
@@ -253,6 +268,11 @@ pub enum ConfigError {
     /// A certificate is given without its key, or the other way round.
     #[error("tls.certificate and tls.key are given together or not at all")]
     HalfACertificate,
+    /// Programs would run as somebody who cannot get to where they work.
+    #[error(
+        "runs.run_as needs runs.work: a directory outside of the data directory, which that user must not be able to open; and runs.plugin_cache beside it"
+    )]
+    RunAsNeedsWork,
     /// Everybody could do everything.
     #[error(
         "without authentication every listener must be on loopback, and {0} is not: leave out --no-auth (auth.enabled = false), or listen on loopback"
@@ -294,6 +314,12 @@ impl Config {
         Ok(config)
     }
 
+    /// Returns what is asked of whose states.
+    pub fn encryption(&self) -> EncryptionPolicy {
+        let fixed = self.tenants.iter().filter_map(|(tenant, set)| Some((tenant.0.clone(), set.encryption?)));
+        EncryptionPolicy { default: self.state.encryption, fixed: fixed.collect() }
+    }
+
     /// Checks what a single setting cannot tell.
     ///
     /// # Errors
@@ -306,6 +332,9 @@ impl Config {
         }
         if !self.auth.enabled && !server.no_tls && !server.tls.ip().is_loopback() {
             return Err(ConfigError::OpenToAll(server.tls));
+        }
+        if self.runs.run_as.is_some() && (self.runs.work.is_none() || self.runs.plugin_cache.is_none()) {
+            return Err(ConfigError::RunAsNeedsWork);
         }
         if self.tls.certificate.is_some() != self.tls.key.is_some() {
             return Err(ConfigError::HalfACertificate);
@@ -368,6 +397,27 @@ mod tests {
             ("[server]\nplain = \"nowhere\"\n", "plain"),
             ("[log]\nformat = \"xml\"\n", "xml"),
             ("[tls]\nnames = [\"no name\"]\n", "no name"),
+            ("[runs]\nslot = 1\n", "slot"),
+            ("[runs]\nrun_as = \"root\"\n", "run_as"),
+            ("[runs]\nenvironment = [\"A=B\"]\n", "environment"),
+            ("[tenants.Prod]\ndir = \"/c\"\n", "lower-case"),
+            ("[tenants.prod]\n", "dir"),
+            ("[tenants.prod]\ndir = \"c\"\n", "tenants.prod.dir"),
+            ("[tenants.prod]\ndir = \"/c\"\ndrift = \"often\"\n", "tenants.prod.drift"),
+            ("[tenants.prod]\ndir = \"/c\"\ngrace = \"0s\"\n", "tenants.prod.grace"),
+            ("[tenants.prod]\ndir = \"/c\"\nsecrets = 1\n", "secrets"),
+            (
+                "[tenants.prod]\ndir = \"/c\"\n[tenants.prod.variables]\n\"a b\" = \"1\"\n",
+                "tenants.prod.variables",
+            ),
+            (
+                "[tenants.prod]\ndir = \"/c\"\n[tenants.prod.secret_variables]\na = \"plain\"\n",
+                "tenants.prod.secret_variables",
+            ),
+            (
+                "[tenants.prod]\ndir = \"/c\"\n[tenants.prod.secret_environment]\nTF_HTTP_PASSWORD = { file = \"/x\" }\n",
+                "tenants.prod.secret_environment",
+            ),
         ] {
             let error = load(text, &[]).unwrap_err();
             let source = error.source().unwrap().to_string();

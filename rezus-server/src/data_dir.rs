@@ -70,6 +70,21 @@ impl DataDir {
         self.0.join("tls")
     }
 
+    /// What runs leave: logs, and plans until they are used.
+    pub fn runs(&self) -> PathBuf {
+        self.0.join("runs")
+    }
+
+    /// Where programs work.
+    pub fn work(&self) -> PathBuf {
+        self.0.join("work")
+    }
+
+    /// Providers that were downloaded.
+    pub fn plugin_cache(&self) -> PathBuf {
+        self.0.join("plugins")
+    }
+
     /// The administrator's kubeconfig.
     pub fn kubeconfig(&self) -> PathBuf {
         self.0.join("admin.kubeconfig")

@@ -7,7 +7,10 @@ use rezus_core::access::AccountStoreError;
 use rezus_core::declared::backend::{BackendError, Refusal};
 use rezus_core::declared::reader::ReadError;
 use rezus_core::declared::store::StoreError;
+use rezus_core::runs::store::RunStoreError;
 use serde::Serialize;
+
+use crate::runs::RunsError;
 
 /// An answer that is no success: what the client reads, and what the log does.
 #[derive(Debug)]
@@ -120,6 +123,16 @@ impl ApiError {
         Self::new(StatusCode::CONFLICT, "Conflict", message)
     }
 
+    /// There is one of that name.
+    pub fn already_exists(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, "AlreadyExists", message)
+    }
+
+    /// There are fewer bytes than that.
+    pub fn range_not_satisfiable(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::RANGE_NOT_SATISFIABLE, "RequestedRangeNotSatisfiable", message)
+    }
+
     /// The caller asks too often.
     pub fn too_many(message: impl Into<String>, wait: std::time::Duration) -> Self {
         let error = Self::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message);
@@ -210,6 +223,18 @@ impl From<StoreError> for ApiError {
     }
 }
 
+impl From<RunStoreError> for ApiError {
+    fn from(error: RunStoreError) -> Self {
+        match error {
+            RunStoreError::Corrupt { .. } => Self::internal(error),
+            RunStoreError::Unavailable { .. } => {
+                let message = "the store of runs cannot be used now: nothing is known to have been written";
+                Self { cause: Some(Box::new(error)), ..Self::busy(message) }
+            }
+        }
+    }
+}
+
 impl From<AccountStoreError> for ApiError {
     fn from(error: AccountStoreError) -> Self {
         match error {
@@ -228,6 +253,35 @@ impl From<BackendError> for ApiError {
             BackendError::Refused(refusal) => refusal.into(),
             BackendError::Store(error) => error.into(),
             BackendError::Busy(_) | BackendError::Contended => Self::busy(error.to_string()),
+        }
+    }
+}
+
+impl From<RunsError> for ApiError {
+    fn from(error: RunsError) -> Self {
+        let message = error.to_string();
+        match error {
+            RunsError::Closed => Self::busy(message),
+            RunsError::Disabled | RunsError::NoAuthentication | RunsError::Protected(_) => {
+                Self::forbidden(message)
+            }
+            RunsError::NoTenant(_) | RunsError::NoRun { .. } => Self::not_found(message),
+            RunsError::Exists(_) => Self::already_exists(message),
+            RunsError::NoWorkspace(_)
+            | RunsError::NotWaiting { .. }
+            | RunsError::NotEnded { .. }
+            | RunsError::HoldsLock { .. }
+            | RunsError::UnderWay(_) => Self::conflict(message),
+            RunsError::Request(_) | RunsError::Name(_) => Self::invalid(message),
+            RunsError::States(error) => error.into(),
+            RunsError::Backend(error) => error.into(),
+            RunsError::Store(RunStoreError::Unavailable { .. }) => Self {
+                cause: Some(Box::new(error)),
+                ..Self::busy("runs cannot be kept or read now: try again")
+            },
+            RunsError::Store(_) | RunsError::Random(_) | RunsError::Token(_) | RunsError::Executor(_) => {
+                Self::internal(error)
+            }
         }
     }
 }

@@ -19,6 +19,7 @@ pub mod past;
 pub mod query;
 pub mod review;
 mod routes;
+mod run;
 pub mod selector;
 pub mod show;
 pub mod sight;
@@ -32,7 +33,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use object::Object;
-pub use routes::{PATHS, can_be_watched, routes};
+pub use routes::{ACTS, PATHS, RUNS, can_be_watched, is_log, routes};
+pub use run::follows;
 
 /// A list of objects of several kinds, as `kubectl get -o json` prints it.
 #[derive(Clone, Debug, Serialize)]
@@ -61,13 +63,19 @@ pub fn list(name: &str, projection: &Projection) -> List {
 
 /// Tells whether a text can be a label's value: up to 63 of letters, digits, `-`, `_` and `.`, a letter or digit at both
 /// ends.
-fn is_label_value(text: &str) -> bool {
+pub(crate) fn is_label_value(text: &str) -> bool {
     let bytes = text.as_bytes();
     let is_end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     bytes.len() <= 63
         && is_end(bytes.first())
         && is_end(bytes.last())
         && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
+}
+
+/// Tells whether a text can be a label's key: a name of up to 63 characters, with a DNS subdomain and a slash before it or
+/// none.
+pub(crate) fn is_label_key(key: &str) -> bool {
+    selector::is_key(key)
 }
 
 /// Shows what differs between two versions of a tenant's state, resource by resource.

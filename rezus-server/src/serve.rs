@@ -158,6 +158,8 @@ impl Running {
         if let Err(error) = plane.catalogue.all(|_| true).await {
             tracing::warn!(cause = %Chain(&error), "not all tenants can be read now: they are read when they are asked for");
         }
+        // Before anybody can ask for them.
+        plane.runs.take_over().await;
         let mut serving = Serving { plane, listeners: JoinSet::new(), grace: config.server.shutdown_grace.0 };
         serving.serve(config, bound_tls, plain, socket);
         Ok(Self { url, tls, serving, signals, lock })
@@ -288,6 +290,11 @@ impl Serving {
         self.listeners.spawn(connections::serve(socket, router, for_admins, doors::socket));
         self.listeners.spawn(until(plane.draining.clone(), plane.catalogue.clone().run()));
         self.listeners.spawn(until(plane.draining.clone(), crate::memory::give_back()));
+        self.listeners.spawn(until(plane.draining.clone(), plane.runs.clone().serve()));
+        self.listeners.spawn(until(plane.draining.clone(), plane.runs.clone().keep_schedule()));
+        for _ in 0..config.runs.pull_slots.max(1) {
+            self.listeners.spawn(until(plane.draining.clone(), plane.pulls.clone().serve()));
+        }
         let upkeep = plane.auth.clone().upkeep(config.retention.sweep.0);
         self.listeners.spawn(until(plane.draining.clone(), upkeep));
         let sweep = plane.sweep.clone().run(config.retention.sweep.0);
@@ -300,6 +307,9 @@ impl Serving {
     }
 
     async fn end(&mut self) {
+        // The state of runs is still taken in while they end.
+        let began = tokio::time::Instant::now();
+        self.plane.runs.close(self.grace).await;
         tracing::info!("stopping: requests under way may finish");
         self.plane.draining.begin();
         let all = async {
@@ -307,7 +317,7 @@ impl Serving {
             // What was begun for clients that have gone since.
             self.plane.intake.finished().await;
         };
-        if tokio::time::timeout(self.grace, all).await.is_err() {
+        if tokio::time::timeout(self.grace.saturating_sub(began.elapsed()), all).await.is_err() {
             tracing::warn!(
                 grace_ms = u64::try_from(self.grace.as_millis()).unwrap_or(u64::MAX),
                 "requests were cut off"

@@ -320,6 +320,7 @@ async fn carry_out(
             if which == Unlock::Any {
                 ticket.action("lock.break");
             }
+            plane.runs.may_release(&tenant, &caller.name).await?;
             unlock(&plane, &caller, &tenant, &which).await
         }
         Work::Refuse(refusal) => {
@@ -355,7 +356,10 @@ async fn post(
         Err(refusal) => return Ok(plane.backend.refuse(tenant, "POST", caller, refusal).await?),
     };
     let written = plane.backend.post(tenant, lock_id, admitted.state(), caller).await?;
+    // What follows reads the state as well, and would wait for the place that this one has.
+    drop(admitted);
     if let Written::Version(version) = written {
+        plane.secrets.forget(tenant);
         plane.metrics.accepted(version.size_bytes);
         tracing::info!(
             tenant.name = %tenant,
@@ -367,12 +371,15 @@ async fn post(
             caller = caller.name,
             "state written"
         );
+        Box::pin(plane.runs.accepted(tenant)).await;
     }
     Ok(())
 }
 
 async fn delete(plane: &Plane, caller: &Caller, tenant: &TenantName) -> Result<(), Failure> {
     plane.backend.delete(tenant, caller).await?;
+    Box::pin(plane.runs.accepted(tenant)).await;
+    plane.secrets.forget(tenant);
     tracing::info!(tenant.name = %tenant, caller = caller.name, "state deleted");
     Ok(())
 }

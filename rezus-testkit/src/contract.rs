@@ -30,13 +30,17 @@
 //! | [`history_store_contract!`](crate::history_store_contract) | [`HistoryStoreFixture`](history_store::HistoryStoreFixture) | [`history_store`] |
 //! | [`version_mark_contract!`](crate::version_mark_contract) | [`VersionMarkFixture`](version_mark::VersionMarkFixture) | [`version_mark`] |
 //! | [`account_store_contract!`](crate::account_store_contract) | [`AccountStoreFixture`](account_store::AccountStoreFixture) | [`account_store`] |
+//! | [`run_store_contract!`](crate::run_store_contract) | [`RunStoreFixture`](run_store::RunStoreFixture) | [`run_store`] |
+//! | [`executor_contract!`](crate::executor_contract) | [`ExecutorFixture`](executor::ExecutorFixture) | [`executor`] |
 //! | [`index_commit_contract!`](crate::index_commit_contract) | [`IndexCommitFixture`](index_commit::IndexCommitFixture) | [`index_commit`]: of a store that is both |
 
 pub mod account_store;
+pub mod executor;
 pub mod history_store;
 pub mod index_commit;
 pub mod index_store;
 mod poll;
+pub mod run_store;
 pub mod state_store;
 pub mod version_mark;
 

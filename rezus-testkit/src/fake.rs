@@ -1,10 +1,17 @@
 //! Fakes of the ports: the behaviour of a real adapter in memory, stricter, and failing on demand.
 
 mod account_store;
+mod executor;
+mod performance;
 mod rules;
+mod run_store;
+mod script;
 mod state_store;
 mod storage;
 
 pub use account_store::FakeAccountStore;
+pub use executor::{Preparation, ScriptedExecutor};
+pub use run_store::FakeRunStore;
+pub use script::{Act, OnInterrupt, Script, streams};
 pub use state_store::FakeStateStore;
 pub use storage::{Fault, InjectedFault};

@@ -11,6 +11,7 @@ use rezus_core::declared::store::{
     TenantRecord, VersionMeta,
 };
 use rezus_core::declared::{Fingerprint, Lineage, LockId, LockInfo, ResourceAddress, Serial, VersionNumber};
+use rezus_core::runs::{Approval, Operation, RunFacts, RunName, RunRequest, TenantKey};
 
 /// A point in time that is after the epoch and before any test: 2026-11-30T19:10:37Z.
 pub const NOON: Timestamp = Timestamp::from_millis(1_796_065_837_000);
@@ -194,6 +195,8 @@ pub fn new_record(tenant: &TenantName) -> TenantRecord {
         created_at: NOON,
         permanent: true,
         require_locks: false,
+        encryption: None,
+        freeze: None,
         lock: None,
         head: None,
         last_released: None,
@@ -281,4 +284,19 @@ pub async fn remove(store: &dyn StateStore, tenant: &TenantName) {
 /// Returns all bytes of a version, or `None` if there is no such version.
 pub async fn body_of(store: &dyn StateStore, tenant: &TenantName, version: VersionNumber) -> Option<Bytes> {
     store.read(tenant, version, 0..u64::MAX).await.expect("the body can be read")
+}
+
+/// Returns what is known of a run that was just asked for, and can be told from others.
+pub fn run_facts(tenant: &TenantName, name: &str) -> RunFacts {
+    RunFacts {
+        labels: [("by".to_owned(), name.to_owned())].into(),
+        ..RunFacts::new(
+            TenantKey(tenant.clone()),
+            RunName::parse(name).expect("a test uses a valid name"),
+            format!("uid of {tenant}/{name}"),
+            RunRequest::new(Operation::Plan, format!("who asked for {name}")),
+            Approval::Manual,
+            NOON,
+        )
+    }
 }

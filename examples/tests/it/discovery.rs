@@ -26,7 +26,9 @@ fn check(found: &Discovery, way: &str) {
         for verb in [verbs::GET, verbs::LIST, verbs::WATCH] {
             assert!(can.supports_operation(verb), "{way}: {verb} {}", resource.kind);
         }
-        for verb in [verbs::CREATE, verbs::UPDATE, verbs::PATCH, verbs::DELETE, verbs::DELETE_COLLECTION] {
+        // Runs are made; nothing else is.
+        assert_eq!(can.supports_operation(verbs::CREATE), resource.kind == "Run", "{way}: {}", resource.kind);
+        for verb in [verbs::UPDATE, verbs::PATCH, verbs::DELETE, verbs::DELETE_COLLECTION] {
             assert!(!can.supports_operation(verb), "{way}: {verb} {}", resource.kind);
         }
         (resource.kind.clone(), resource.plural.clone(), can.scope == Scope::Namespaced)

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use rezus_core::access::AccountStoreError;
 use rezus_core::declared::store::StoreError;
+use rezus_core::runs::store::RunStoreError;
 use rusqlite::ErrorCode;
 
 /// Why a file could not be opened.
@@ -131,6 +132,16 @@ impl From<JobError> for AccountStoreError {
     fn from(error: JobError) -> Self {
         if error.is_damage() {
             Self::Corrupt { source: Box::new(error) }
+        } else {
+            Self::Unavailable { source: Box::new(error) }
+        }
+    }
+}
+
+impl From<JobError> for RunStoreError {
+    fn from(error: JobError) -> Self {
+        if error.is_damage() {
+            Self::Corrupt { what: "what is kept of runs", source: Some(Box::new(error)) }
         } else {
             Self::Unavailable { source: Box::new(error) }
         }

@@ -2,14 +2,16 @@
 
 use rezus_core::base::{TenantName, Timestamp};
 use rezus_core::declared::store::{Content, HeldLock, ReleasedLock, Revision, TenantRecord, VersionMeta};
-use rezus_core::declared::{Fingerprint, Lineage, LockId, LockInfo, Serial, VersionNumber};
+use rezus_core::declared::{
+    Encryption, Fingerprint, Freeze, Lineage, LockId, LockInfo, Serial, VersionNumber,
+};
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 
 use super::error::JobError;
 
 /// The columns of a tenant and of its newest version, which are absent where it has none.
 const TENANT: &str = "SELECT t.name, t.revision, t.created_at, t.permanent, t.require_locks,
-    t.highest_serial, t.lock_info, t.lock_acquired_at, t.lock_acquired_by, t.lock_head, t.last_released, v.*
+    t.require_encryption, t.frozen_at, t.frozen_by, t.freeze_reason, t.freeze_clients, t.highest_serial, t.lock_info, t.lock_acquired_at, t.lock_acquired_by, t.lock_head, t.last_released, v.*
     FROM tenants t LEFT JOIN versions v ON v.tenant_id = t.id AND v.version = t.head";
 
 /// A tenant's record as it is stored.
@@ -49,6 +51,8 @@ fn tenant_row(row: &Row<'_>) -> Result<TenantRow, JobError> {
         created_at: Timestamp::from_millis(row.get("created_at")?),
         permanent: row.get("permanent")?,
         require_locks: row.get("require_locks")?,
+        encryption: row.get::<_, Option<bool>>("require_encryption")?.map(encryption),
+        freeze: freeze(row)?,
         lock,
         last_released: row
             .get::<_, Option<String>>("last_released")?
@@ -59,6 +63,22 @@ fn tenant_row(row: &Row<'_>) -> Result<TenantRow, JobError> {
     };
     let revision: i64 = row.get("revision")?;
     Ok(TenantRow { revision: Revision(u64::try_from(revision).map_err(damaged)?), record })
+}
+
+const fn encryption(is_required: bool) -> Encryption {
+    if is_required { Encryption::Required } else { Encryption::Optional }
+}
+
+fn freeze(row: &Row<'_>) -> Result<Option<Freeze>, JobError> {
+    let Some(at) = row.get::<_, Option<i64>>("frozen_at")? else {
+        return Ok(None);
+    };
+    Ok(Some(Freeze {
+        by: row.get("frozen_by")?,
+        reason: row.get("freeze_reason")?,
+        at: Timestamp::from_millis(at),
+        clients: row.get("freeze_clients")?,
+    }))
 }
 
 /// Reads a lock as it was stored.
@@ -76,18 +96,22 @@ pub(super) fn put_tenant(connection: &Connection, record: &TenantRecord) -> Resu
     let revision: i64 = connection
         .prepare_cached("UPDATE counters SET value = value + 1 WHERE name = 'revision' RETURNING value")?
         .query_row([], |row| row.get(0))?;
-    let lock = record.lock.as_ref();
+    let (lock, freeze) = (record.lock.as_ref(), record.freeze.as_ref());
     let id = connection
         .prepare_cached(
             "INSERT INTO tenants (name, revision, created_at, permanent, require_locks, highest_serial, head,
-                lock_id, lock_info, lock_acquired_at, lock_acquired_by, lock_head, last_released)
+                lock_id, lock_info, lock_acquired_at, lock_acquired_by, lock_head, last_released,
+                frozen_at, frozen_by, freeze_reason, freeze_clients, require_encryption)
             VALUES (:name, :revision, :created_at, :permanent, :require_locks, :highest_serial, :head,
-                :lock_id, :lock_info, :lock_acquired_at, :lock_acquired_by, :lock_head, :last_released)
+                :lock_id, :lock_info, :lock_acquired_at, :lock_acquired_by, :lock_head, :last_released,
+                :frozen_at, :frozen_by, :freeze_reason, :freeze_clients, :require_encryption)
             ON CONFLICT (name) DO UPDATE SET revision = :revision, created_at = :created_at,
                 permanent = :permanent, require_locks = :require_locks, highest_serial = :highest_serial,
                 head = :head, lock_id = :lock_id, lock_info = :lock_info,
                 lock_acquired_at = :lock_acquired_at, lock_acquired_by = :lock_acquired_by,
-                lock_head = :lock_head, last_released = :last_released
+                lock_head = :lock_head, last_released = :last_released, frozen_at = :frozen_at,
+                frozen_by = :frozen_by, freeze_reason = :freeze_reason, freeze_clients = :freeze_clients,
+                require_encryption = :require_encryption
             RETURNING id",
         )?
         .query_row(
@@ -105,6 +129,11 @@ pub(super) fn put_tenant(connection: &Connection, record: &TenantRecord) -> Resu
                 ":lock_acquired_by": lock.map(|lock| lock.acquired_by.as_str()),
                 ":lock_head": lock.and_then(|lock| lock.acquired_head).map(number),
                 ":last_released": record.last_released.as_ref().map(LockId::as_str),
+                ":frozen_at": freeze.map(|freeze| freeze.at.as_millis()),
+                ":frozen_by": freeze.map(|freeze| freeze.by.as_str()),
+                ":freeze_reason": freeze.map(|freeze| freeze.reason.as_str()),
+                ":require_encryption": record.encryption.map(|asked| asked == Encryption::Required),
+                ":freeze_clients": freeze.map(|freeze| freeze.clients),
             },
             |row| row.get(0),
         )?;

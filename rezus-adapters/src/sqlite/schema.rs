@@ -18,6 +18,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema/0003.sql"),
     include_str!("schema/0004.sql"),
     include_str!("schema/0005.sql"),
+    include_str!("schema/0006.sql"),
+    include_str!("schema/0007.sql"),
 ];
 
 /// Opens the file for the one thread that writes; makes it where there is none.

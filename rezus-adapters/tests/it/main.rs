@@ -2,5 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
+mod process;
 mod sqlite;
 mod sqlite_file;

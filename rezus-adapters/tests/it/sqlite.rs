@@ -8,10 +8,12 @@ use rezus_adapters::sqlite::SqliteStore;
 use rezus_core::access::AccountStore;
 use rezus_core::declared::numbering::VersionMark;
 use rezus_core::declared::store::{HistoryStore, IndexStore, StateStore};
+use rezus_core::runs::store::RunStore;
 use rezus_testkit::contract::account_store::AccountStoreFixture;
 use rezus_testkit::contract::history_store::HistoryStoreFixture;
 use rezus_testkit::contract::index_commit::IndexCommitFixture;
 use rezus_testkit::contract::index_store::IndexStoreFixture;
+use rezus_testkit::contract::run_store::RunStoreFixture;
 use rezus_testkit::contract::state_store::StateStoreFixture;
 use rezus_testkit::contract::version_mark::VersionMarkFixture;
 use tempfile::TempDir;
@@ -77,6 +79,14 @@ impl AccountStoreFixture for Fixture {
     }
 }
 
+#[async_trait]
+impl RunStoreFixture for Fixture {
+    async fn open(&self) -> Arc<dyn RunStore> {
+        Arc::new(self.store())
+    }
+}
+
+rezus_testkit::run_store_contract!(Fixture::new());
 rezus_testkit::account_store_contract!(Fixture::new());
 rezus_testkit::history_store_contract!(Fixture::new());
 rezus_testkit::state_store_contract!(Fixture::new());

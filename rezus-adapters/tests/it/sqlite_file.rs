@@ -1,5 +1,6 @@
 //! What only a file can show: loss and damage of the index, space that is given back, backups, other formats.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -67,6 +68,37 @@ impl Plane {
         }
         answers
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn objects_that_are_read_together_are_those_that_are_read_one_by_one() {
+    let plane = Plane::new();
+    let prod = tenant("prod");
+    let body = state(800, 1);
+    assert!(body.len() > 1 << 20, "more than is read at a time");
+    plane.post(&prod, body).await;
+    let rows = plane.reader.list(&prod).await.unwrap().rows;
+    let current = rows.iter().filter(|row| row.deposed.is_none());
+    let mut wanted: BTreeSet<ResourceAddress> = current.step_by(2).map(|row| row.address.clone()).collect();
+    for damage in
+        ["SELECT 1;", "UPDATE index_rows SET span_start = span_start + 1;", "DELETE FROM index_heads;"]
+    {
+        plane.tamper(damage);
+        let objects = plane.reader.objects_at(&prod, &wanted).await.unwrap();
+        assert_eq!(objects.len(), wanted.len(), "{damage}");
+        for object in objects {
+            let alone = plane.reader.object(&prod, &object.row.address, None).await.unwrap();
+            assert!(
+                alone.bytes == object.bytes && alone.row == object.row,
+                "{damage}: {}",
+                alone.row.address
+            );
+        }
+    }
+    wanted.clear();
+    assert!(plane.reader.objects_at(&prod, &wanted).await.unwrap().is_empty());
+    wanted.insert(ResourceAddress::parse("null_resource.absent").unwrap());
+    assert!(plane.reader.objects_at(&prod, &wanted).await.unwrap().is_empty());
 }
 
 /// A state with this serial: the generator's, renumbered.

@@ -7,6 +7,7 @@ mod ingest;
 mod refusal;
 mod retention;
 mod rules;
+mod tenants;
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use crate::declared::store::{
     Change, CommitError, Content, LockTrace, NewVersion, RefusalRecord, Revision, StateStore, StoreError,
     TenantRecord, VersionMeta,
 };
-use crate::declared::{LockId, LockInfo, VersionNumber};
+use crate::declared::{EncryptionPolicy, LockId, LockInfo, VersionNumber};
 
 use ingest::renumbered;
 pub use ingest::{Ingested, ingest};
@@ -38,6 +39,7 @@ pub struct StateBackend {
     clock: Arc<dyn Clock>,
     compute: Arc<dyn Compute>,
     mappings: MappingsInForce,
+    encryption: Arc<EncryptionPolicy>,
 }
 
 /// What an accepted write did.
@@ -57,7 +59,18 @@ impl StateBackend {
         compute: Arc<dyn Compute>,
         mappings: MappingsInForce,
     ) -> Self {
-        Self { store, clock, compute, mappings }
+        Self { store, clock, compute, mappings, encryption: Arc::default() }
+    }
+
+    /// Has it ask of states what `policy` says.
+    #[must_use]
+    pub fn with_encryption(self, policy: EncryptionPolicy) -> Self {
+        Self { encryption: Arc::new(policy), ..self }
+    }
+
+    /// Returns what is asked of whose states.
+    pub fn encryption(&self) -> &EncryptionPolicy {
+        &self.encryption
     }
 
     /// Returns the store, for reads that no rule governs.
@@ -199,7 +212,8 @@ impl StateBackend {
                     return Err(rules::lock_gone(tenant, id, trace.as_ref()));
                 }
                 let record = rules::existing_or_new(record, tenant, caller, now)?;
-                let next = rules::post(record, lock_id, trace.as_ref(), &state.candidate, caller, now)?;
+                let (trace, encryption) = (trace.as_ref(), self.encryption.of(&record));
+                let next = rules::post(record, lock_id, trace, &state.candidate, encryption, caller, now)?;
                 Ok(next.map(|next| (next, Some(state))))
             })
             .await?;
@@ -253,7 +267,8 @@ impl StateBackend {
             let (record, revision) =
                 found.ok_or_else(|| Refusal::UnknownTenant { tenant: tenant.clone() })?;
             let target = self.store.version(tenant, version).await?;
-            let serial = rules::rollback_serial(&record, target.as_ref(), version)?;
+            let encryption = self.encryption.of(&record);
+            let serial = rules::rollback_serial(&record, target.as_ref(), version, encryption)?;
             let body = self.body(tenant, version).await?;
             let size = u64::try_from(body.len()).unwrap_or(u64::MAX).saturating_mul(2);
             let mappings = self.mappings.get();
@@ -268,67 +283,6 @@ impl StateBackend {
             }
         }
         Err(BackendError::Contended)
-    }
-
-    /// Creates a tenant that has no state yet.
-    ///
-    /// # Errors
-    ///
-    /// [`BackendError::Refused`] if it exists, or its name is a lock's ID.
-    pub async fn create_tenant(&self, tenant: &TenantName) -> Result<(), BackendError> {
-        self.change(tenant, |record| {
-            if record.is_some_and(|record| record.permanent) {
-                return Err(Refusal::TenantExists { tenant: tenant.clone() });
-            }
-            let record = record.cloned().unwrap_or_else(|| rules::new_tenant(tenant, self.clock.now()));
-            let record = TenantRecord { permanent: true, ..record };
-            Ok(Some((rules::Next::settings(Some(record)), None)))
-        })
-        .await?;
-        Ok(())
-    }
-
-    /// Forgets a tenant with all its versions. `forget_declared` also where its state still declares something.
-    ///
-    /// # Errors
-    ///
-    /// [`BackendError::Refused`] while a lock is held, or while the state declares something.
-    pub async fn delete_tenant(
-        &self,
-        tenant: &TenantName,
-        forget_declared: bool,
-    ) -> Result<(), BackendError> {
-        self.change(tenant, |record| {
-            let record = known(record, tenant)?;
-            if let Some(held) = &record.lock {
-                return Err(Refusal::Locked { holder: Box::new(held.info.clone()) });
-            }
-            let objects = match record.head.as_ref().map(|head| head.content) {
-                Some(Content::Plain { objects, .. }) => objects,
-                Some(Content::Encrypted) => 1,
-                Some(Content::Tombstone) | None => 0,
-            };
-            if objects > 0 && !forget_declared {
-                return Err(Refusal::StillDeclared { tenant: tenant.clone(), objects });
-            }
-            Ok(Some((rules::Next::settings(None), None)))
-        })
-        .await?;
-        Ok(())
-    }
-
-    /// Sets whether writes without the lock are refused.
-    ///
-    /// # Errors
-    ///
-    /// [`BackendError::Refused`] if there is no such tenant.
-    pub async fn require_locks(&self, tenant: &TenantName, require: bool) -> Result<(), BackendError> {
-        self.change(tenant, |record| {
-            let record = TenantRecord { require_locks: require, ..known(record, tenant)?.clone() };
-            Ok(Some((rules::Next::settings(Some(record)), None)))
-        })
-        .await?;
-        Ok(())
     }
 
     /// Keeps a refusal that was made before a request got this far, such as of its size.

@@ -1,15 +1,23 @@
-//! What a state holds to reach its cluster with: the client certificates of Kubernetes and Talos.
+//! What a cluster is reached with: the client certificates of Kubernetes and Talos, of its state or of a file beside it.
 //!
 //! Only the parts are taken, never a whole kubeconfig: one in a state could name a program to be run by whoever uses it.
+//! They are overwritten in memory once nobody holds them any more.
+
+mod files;
+mod written;
 
 use std::fmt;
+use std::path::PathBuf;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
+use zeroize::Zeroizing;
 
 use crate::declared::ResourceAddress;
 use crate::declared::index::{IndexRow, Mode};
+
+pub use files::{kubeconfig, talosconfig};
 
 /// The types of resources that hold credentials.
 pub const TYPES: [&str; 3] =
@@ -19,9 +27,18 @@ pub const TYPES: [&str; 3] =
 /// them into their configurations.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ClientCertificate {
-    ca: String,
-    certificate: String,
-    key: String,
+    ca: Zeroizing<String>,
+    certificate: Zeroizing<String>,
+    key: Zeroizing<String>,
+}
+
+/// Where a credential comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// This resource of the state.
+    State(ResourceAddress),
+    /// This file of the server's machine.
+    File(PathBuf),
 }
 
 /// What a credential opens.
@@ -36,8 +53,8 @@ pub enum Opens {
 /// What reaches the Kubernetes API of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KubernetesAccess {
-    /// Which resource holds it.
-    pub address: ResourceAddress,
+    /// Where it comes from.
+    pub origin: Origin,
     /// Where the API answers: `https://...`.
     pub server: String,
     /// What the client shows.
@@ -47,8 +64,8 @@ pub struct KubernetesAccess {
 /// What reaches the Talos API of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TalosAccess {
-    /// Which resource holds it.
-    pub address: ResourceAddress,
+    /// Where it comes from.
+    pub origin: Origin,
     /// The cluster's name, where that is told.
     pub cluster_name: Option<String>,
     /// Where the API answers: addresses or names.
@@ -57,20 +74,20 @@ pub struct TalosAccess {
     pub client: ClientCertificate,
 }
 
-/// Why a resource that should hold a credential gives none.
+/// Why a resource or a file that should hold a credential gives none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejected {
     /// What it should open.
     pub opens: Opens,
-    /// Which resource.
-    pub address: ResourceAddress,
-    /// Which of its attributes.
+    /// Which resource or file.
+    pub origin: Origin,
+    /// Which part of it.
     pub field: &'static str,
     /// What is wrong with it; never its value.
     pub reason: &'static str,
 }
 
-/// All that a state holds.
+/// All that a tenant's cluster is reached with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Credentials {
     /// For Kubernetes.
@@ -79,12 +96,23 @@ pub struct Credentials {
     pub talos: Option<TalosAccess>,
     /// What could not be used.
     pub rejected: Vec<Rejected>,
+    /// What resources of the state should open that hold no credential: it was kept out of the state.
+    pub withheld: Vec<Opens>,
 }
 
 /// The certificates only: the key is a secret.
 impl fmt::Debug for ClientCertificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientCertificate").field("certificate", &self.certificate).finish_non_exhaustive()
+        f.debug_struct("ClientCertificate").field("certificate", &*self.certificate).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::State(address) => write!(f, "{address}"),
+            Self::File(path) => write!(f, "the file {}", path.display()),
+        }
     }
 }
 
@@ -100,7 +128,7 @@ impl fmt::Display for Opens {
 impl ClientCertificate {
     /// The client's certificate as PEM.
     pub fn certificate_pem(&self) -> Vec<u8> {
-        STANDARD.decode(&self.certificate).unwrap_or_default()
+        STANDARD.decode(&*self.certificate).unwrap_or_default()
     }
 }
 
@@ -130,11 +158,11 @@ struct Parts {
     #[serde(deserialize_with = "lenient")]
     host: Option<String>,
     #[serde(deserialize_with = "lenient")]
-    ca_certificate: Option<String>,
+    ca_certificate: Option<Zeroizing<String>>,
     #[serde(deserialize_with = "lenient")]
-    client_certificate: Option<String>,
+    client_certificate: Option<Zeroizing<String>>,
     #[serde(deserialize_with = "lenient")]
-    client_key: Option<String>,
+    client_key: Option<Zeroizing<String>>,
 }
 
 /// What is of another type counts as absent.
@@ -147,20 +175,31 @@ where
     Ok(serde_json::from_value(value).ok())
 }
 
+/// Which part is not as it should be, and what is wrong with it.
+type Fault = (&'static str, &'static str);
+
+/// Checks that a part is there and what its name says.
+fn pem(
+    field: &'static str,
+    label: &str,
+    text: Option<Zeroizing<String>>,
+) -> Result<Zeroizing<String>, Fault> {
+    let text = text.filter(|text| !text.is_empty()).ok_or((field, "it is absent"))?;
+    let bytes = STANDARD.decode(&*text).map(Zeroizing::new).map_err(|_| (field, "it is not base64"))?;
+    let is_pem = std::str::from_utf8(&bytes)
+        .is_ok_and(|pem| pem.contains("-----BEGIN ") && pem.contains(label) && pem.contains("-----END "));
+    if is_pem { Ok(text) } else { Err((field, "it is no PEM of its kind")) }
+}
+
+const CERTIFICATE: &str = "CERTIFICATE-----";
+const KEY: &str = "PRIVATE KEY-----";
+
 impl Parts {
-    fn client(self) -> Result<ClientCertificate, (&'static str, &'static str)> {
-        let pem = |field: &'static str, label: &str, text: Option<String>| {
-            let text = text.filter(|text| !text.is_empty()).ok_or((field, "it is absent"))?;
-            let bytes = STANDARD.decode(&text).map_err(|_| (field, "it is not base64"))?;
-            let is_pem = String::from_utf8(bytes).is_ok_and(|pem| {
-                pem.contains("-----BEGIN ") && pem.contains(label) && pem.contains("-----END ")
-            });
-            if is_pem { Ok(text) } else { Err((field, "it is no PEM of its kind")) }
-        };
+    fn client(self) -> Result<ClientCertificate, Fault> {
         Ok(ClientCertificate {
-            ca: pem("ca_certificate", "CERTIFICATE-----", self.ca_certificate)?,
-            certificate: pem("client_certificate", "CERTIFICATE-----", self.client_certificate)?,
-            key: pem("client_key", "PRIVATE KEY-----", self.client_key)?,
+            ca: pem("ca_certificate", CERTIFICATE, self.ca_certificate)?,
+            certificate: pem("client_certificate", CERTIFICATE, self.client_certificate)?,
+            key: pem("client_key", KEY, self.client_key)?,
         })
     }
 }
@@ -179,15 +218,17 @@ pub fn find<B: AsRef<[u8]>>(objects: &[(IndexRow, B)]) -> Credentials {
         let attributes = instance.and_then(|instance| instance.attributes).unwrap_or_default();
         if row.resource_type == "talos_cluster_kubeconfig" {
             // `null` where the provider was told to keep it out of the state.
-            if let Some(parts) = attributes.kubernetes_client_configuration {
-                found.add_kubernetes(row, parts);
+            match attributes.kubernetes_client_configuration {
+                Some(parts) => found.add_kubernetes(row, parts),
+                None => found.withheld.push(Opens::Kubernetes),
             }
             continue;
         }
         cluster_name = cluster_name.or(attributes.cluster_name.filter(|name| !name.is_empty()));
         endpoints.extend(attributes.endpoints.unwrap_or_default());
-        if let Some(parts) = attributes.client_configuration {
-            found.add_talos(row, parts);
+        match attributes.client_configuration {
+            Some(parts) => found.add_talos(row, parts),
+            None => found.withheld.push(Opens::Talos),
         }
     }
     if let Some(talos) = &mut found.talos {
@@ -206,14 +247,18 @@ impl Credentials {
         }
         let server = parts.host.take().filter(|host| host.starts_with("https://"));
         let access = server.ok_or(("host", "it is no https:// URL")).and_then(|server| {
-            Ok(KubernetesAccess { address: row.address.clone(), server, client: parts.client()? })
+            Ok(KubernetesAccess {
+                origin: Origin::State(row.address.clone()),
+                server,
+                client: parts.client()?,
+            })
         });
         match access {
             Ok(access) => self.kubernetes = Some(access),
             Err((field, reason)) => {
                 self.rejected.push(Rejected {
                     opens: Opens::Kubernetes,
-                    address: row.address.clone(),
+                    origin: Origin::State(row.address.clone()),
                     field,
                     reason,
                 });
@@ -228,7 +273,7 @@ impl Credentials {
         match parts.client() {
             Ok(client) => {
                 self.talos = Some(TalosAccess {
-                    address: row.address.clone(),
+                    origin: Origin::State(row.address.clone()),
                     cluster_name: None,
                     endpoints: Vec::new(),
                     client,
@@ -237,65 +282,11 @@ impl Credentials {
             Err((field, reason)) => {
                 self.rejected.push(Rejected {
                     opens: Opens::Talos,
-                    address: row.address.clone(),
+                    origin: Origin::State(row.address.clone()),
                     field,
                     reason,
                 });
             }
         }
     }
-}
-
-impl KubernetesAccess {
-    /// Returns a kubeconfig: YAML (client-go, `clientcmd/api/v1`) with one cluster, user and context of the name `name`.
-    pub fn kubeconfig(&self, name: &str) -> String {
-        let (name, server) = (quoted(name), quoted(&self.server));
-        let ClientCertificate { ca, certificate, key } = &self.client;
-        format!(
-            "apiVersion: v1
-kind: Config
-clusters:
-- name: {name}
-  cluster:
-    server: {server}
-    certificate-authority-data: {ca}
-users:
-- name: {name}
-  user:
-    client-certificate-data: {certificate}
-    client-key-data: {key}
-contexts:
-- name: {name}
-  context:
-    cluster: {name}
-    user: {name}
-current-context: {name}
-"
-        )
-    }
-}
-
-impl TalosAccess {
-    /// Returns a talosconfig: YAML (Talos, `client/config.Config`) with one context of the name `name`.
-    pub fn talosconfig(&self, name: &str) -> String {
-        let name = quoted(name);
-        let endpoints: Vec<String> = self.endpoints.iter().map(|endpoint| quoted(endpoint)).collect();
-        let endpoints = endpoints.join(", ");
-        let ClientCertificate { ca, certificate, key } = &self.client;
-        format!(
-            "context: {name}
-contexts:
-  {name}:
-    endpoints: [{endpoints}]
-    ca: {ca}
-    crt: {certificate}
-    key: {key}
-"
-        )
-    }
-}
-
-/// A text as YAML: every JSON string is one.
-fn quoted(text: &str) -> String {
-    serde_json::to_string(text).unwrap_or_default()
 }

@@ -121,6 +121,21 @@ fn read_text(text: &str, rules: SecretRules<'_>) -> Result<Document, DocumentErr
     Ok(Document::Plain(state))
 }
 
+/// Returns the strings that a state in clear holds secret, as they stand there: to be kept out of what is written
+/// elsewhere.
+///
+/// # Errors
+///
+/// [`DocumentError`] for what is no state in clear.
+pub fn secret_strings(body: &[u8], rules: SecretRules<'_>) -> Result<Vec<String>, DocumentError> {
+    let text = text_of(body)?;
+    let mut top = Top::read(text, rules)?;
+    top.require_version_4(text)?;
+    let found = top.resources.take().unwrap_or(Ok(Resources::default()))?;
+    let outputs = top.outputs.take().unwrap_or(Ok(Outputs::default()))?;
+    secrets::strings(text, &found.rows, &found.parts, &outputs.sensitive(), rules)
+}
+
 /// Returns the values that a state in clear holds secret, to look for them elsewhere.
 ///
 /// # Errors
@@ -130,12 +145,7 @@ pub(in crate::declared) fn needles(
     body: &[u8],
     rules: SecretRules<'_>,
 ) -> Result<secrets::Needles, DocumentError> {
-    let text = text_of(body)?;
-    let mut top = Top::read(text, rules)?;
-    top.require_version_4(text)?;
-    let found = top.resources.take().unwrap_or(Ok(Resources::default()))?;
-    let outputs = top.outputs.take().unwrap_or(Ok(Outputs::default()))?;
-    secrets::needles(text, &found.rows, &found.parts, &outputs.sensitive(), rules)
+    Ok(secrets::Needles::new(secret_strings(body, rules)?))
 }
 
 /// Takes bytes as text.

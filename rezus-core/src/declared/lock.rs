@@ -44,6 +44,11 @@ impl LockId {
         Ok(Self(text.to_owned()))
     }
 
+    /// An ID that tells people something: the text as far as an ID may hold it.
+    pub(super) fn saying(text: &str) -> Self {
+        Self(text.chars().filter(|c| !c.is_control()).take(256).collect())
+    }
+
     /// Returns the ID as text.
     pub fn as_str(&self) -> &str {
         &self.0

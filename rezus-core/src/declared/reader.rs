@@ -1,5 +1,7 @@
 //! Reads of what a tenant's current state declares, through the index.
 
+use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -9,6 +11,7 @@ use crate::declared::compute::{Busy, Compute, compute};
 use crate::declared::document::{self, Document};
 use crate::declared::index::{INDEX_FORMAT, IndexHead, IndexRow};
 use crate::declared::mapping::{Mappings, MappingsInForce};
+use crate::declared::plaintext::Plaintexts;
 use crate::declared::store::{Content, IndexStore, StateStore, StoreError, VersionMeta};
 use crate::declared::{ResourceAddress, VersionNumber};
 
@@ -22,6 +25,7 @@ pub struct StateReader {
     index: Arc<dyn IndexStore>,
     compute: Arc<dyn Compute>,
     mappings: MappingsInForce,
+    plaintexts: Plaintexts,
 }
 
 /// The objects of a state, and the version they are of.
@@ -109,7 +113,53 @@ impl StateReader {
         compute: Arc<dyn Compute>,
         mappings: MappingsInForce,
     ) -> Self {
-        Self { states, index, compute, mappings }
+        Self { states, index, compute, mappings, plaintexts: Plaintexts::default() }
+    }
+
+    /// Returns the plaintexts of encrypted states: where one is known, it is read in place of the envelope.
+    pub fn plaintexts(&self) -> &Plaintexts {
+        &self.plaintexts
+    }
+
+    /// Returns the strings that the newest state holds secret, to keep them out of what is written elsewhere; none where
+    /// there is no state.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] where it cannot be read: while it is encrypted, too.
+    pub async fn secret_strings(&self, tenant: &TenantName) -> Result<Vec<String>, ReadError> {
+        loop {
+            let version = match self.plain_head(tenant).await {
+                Ok(version) => version,
+                Err(ReadError::NoState(_) | ReadError::NoTenant(_)) => return Ok(Vec::new()),
+                Err(error) => return Err(error),
+            };
+            // Otherwise that version is gone: a newer one was written.
+            let Some(body) = self.bytes(tenant, &version, 0..version.size_bytes).await? else {
+                continue;
+            };
+            let rules = self.mappings.get();
+            let read = move || document::secret_strings(&body, &|kind| rules.secret_rules(kind));
+            let read = compute(self.compute.as_ref(), version.size_bytes, read).await?;
+            return read.map_err(|_| {
+                let what = format!("version {} of {tenant}", version.version);
+                StoreError::Corrupt { what, source: None }.into()
+            });
+        }
+    }
+
+    /// Returns bytes of a version: of an encrypted one those of its plaintext, where that is known.
+    pub(super) async fn bytes(
+        &self,
+        tenant: &TenantName,
+        version: &VersionMeta,
+        range: Range<u64>,
+    ) -> Result<Option<Bytes>, StoreError> {
+        if let Some(body) = self.plaintexts.body(tenant, version) {
+            let bound = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(body.len());
+            return Ok(Some(body.slice(bound(range.start)..bound(range.end))));
+        }
+        self.states.read(tenant, version.version, range).await
     }
 
     /// Returns the rows of one version, if the index is of that version and masked by the rules of `mappings`.
@@ -174,7 +224,7 @@ impl StateReader {
             };
             match self.index.find(tenant, address, deposed).await? {
                 Some((head, row)) if fits(head, &version, &mappings) => {
-                    let bytes = self.states.read(tenant, version.version, row.span.clone()).await?;
+                    let bytes = self.bytes(tenant, &version, row.span.clone()).await?;
                     if let Some(bytes) = bytes.filter(|bytes| crc32fast::hash(bytes) == row.checksum) {
                         return Ok(Object { version: version.version, row, bytes });
                     }
@@ -190,9 +240,49 @@ impl StateReader {
             if let Some(rows) = self.rebuild_from(tenant, &version, &mappings).await? {
                 let is_it = |row: &&IndexRow| row.address == *address && row.deposed.as_deref() == deposed;
                 let row = rows.iter().find(is_it).ok_or_else(absent)?.clone();
-                let bytes = self.states.read(tenant, version.version, row.span.clone()).await?;
+                let bytes = self.bytes(tenant, &version, row.span.clone()).await?;
                 return Ok(Object { version: version.version, bytes: bytes.ok_or_else(absent)?, row });
             }
+        }
+    }
+
+    /// Returns those of some addresses at which the current state has a current object, each with its bytes. What lies close
+    /// together is read at once: for many that is much less work than [`object`](Self::object) is for each.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`].
+    pub async fn objects_at(
+        &self,
+        tenant: &TenantName,
+        addresses: &BTreeSet<ResourceAddress>,
+    ) -> Result<Vec<Object>, ReadError> {
+        'version: loop {
+            let Listing { version, mut rows } = self.list(tenant).await?;
+            rows.retain(|row| row.deposed.is_none() && addresses.contains(&row.address));
+            rows.sort_by_key(|row| row.span.start);
+            let mut objects = Vec::with_capacity(rows.len());
+            for near in rows.chunk_by(|a, b| a.span.start / NEAR == b.span.start / NEAR) {
+                let start = near.first().map_or(0, |row| row.span.start);
+                let end = near.iter().map(|row| row.span.end).max().unwrap_or(start);
+                let Some(all) = self.bytes(tenant, &version, start..end).await? else {
+                    // That version is gone: a newer one was written.
+                    continue 'version;
+                };
+                let within = |offset: u64| {
+                    usize::try_from(offset.saturating_sub(start)).unwrap_or(usize::MAX).min(all.len())
+                };
+                for row in near {
+                    let bytes = all.slice(within(row.span.start)..within(row.span.end));
+                    if crc32fast::hash(&bytes) != row.checksum {
+                        // The index is damaged. This builds it anew.
+                        self.object(tenant, &row.address, None).await?;
+                        continue 'version;
+                    }
+                    objects.push(Object { version: version.version, row: row.clone(), bytes });
+                }
+            }
+            return Ok(objects);
         }
     }
 
@@ -222,7 +312,7 @@ impl StateReader {
             let mut objects = Vec::new();
             let mut is_whole = true;
             for row in rows {
-                match self.states.read(tenant, version.version, row.span.clone()).await? {
+                match self.bytes(tenant, &version, row.span.clone()).await? {
                     Some(bytes) => objects.push((row, bytes)),
                     None => is_whole = false,
                 }
@@ -265,7 +355,10 @@ impl StateReader {
         let head = record.head.ok_or_else(|| ReadError::NoState(tenant.clone()))?;
         match head.content {
             Content::Plain { .. } => Ok(head),
-            Content::Encrypted => Err(ReadError::Encrypted { tenant: tenant.clone(), version: head.version }),
+            Content::Encrypted => {
+                let encrypted = || ReadError::Encrypted { tenant: tenant.clone(), version: head.version };
+                self.plaintexts.version(tenant, &head).ok_or_else(encrypted)
+            }
             Content::Tombstone => Err(ReadError::NoState(tenant.clone())),
         }
     }
@@ -277,7 +370,7 @@ impl StateReader {
         version: &VersionMeta,
         mappings: &Mappings,
     ) -> Result<Option<Arc<[IndexRow]>>, ReadError> {
-        let body = self.states.read(tenant, version.version, 0..version.size_bytes).await?;
+        let body = self.bytes(tenant, version, 0..version.size_bytes).await?;
         let Some(body) = body else {
             return Ok(None);
         };
@@ -308,6 +401,9 @@ fn fits(head: IndexHead, version: &VersionMeta, mappings: &Mappings) -> bool {
         && head.sha256 == version.fingerprint.sha256
         && head.format == INDEX_FORMAT
 }
+
+/// So many bytes of a state are read at a time.
+const NEAR: u64 = 1 << 20;
 
 /// How often an index that names a newer version than the record is taken for one that just came in. After that it is
 /// taken for damage.

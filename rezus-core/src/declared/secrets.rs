@@ -88,7 +88,8 @@ pub(in crate::declared) fn mask(
     for (row, parts) in rows.iter_mut().zip(parts) {
         row.masked = gather(text, row, parts, rules, &mut secrets)?;
     }
-    let needles = finish(text, outputs, secrets)?;
+    add_outputs(text, outputs, &mut secrets)?;
+    let needles = Needles::new(secrets);
     for row in rows {
         let object = object_of(text, row);
         if needles.touch(object) {
@@ -102,27 +103,28 @@ pub(in crate::declared) fn mask(
 }
 
 /// Returns the strings that a state holds secret.
-pub(in crate::declared) fn needles(
+pub(in crate::declared) fn strings(
     text: &str,
     rows: &[IndexRow],
     parts: &[Parts],
     outputs: &[Range<usize>],
     rules: SecretRules<'_>,
-) -> Result<Needles, DocumentError> {
+) -> Result<Vec<String>, DocumentError> {
     let mut secrets = Vec::new();
     for (row, parts) in rows.iter().zip(parts) {
         gather(text, row, parts, rules, &mut secrets)?;
     }
-    finish(text, outputs, secrets)
+    add_outputs(text, outputs, &mut secrets)?;
+    Ok(secrets)
 }
 
-/// Adds the secret outputs, and makes all of it ready for the search.
-fn finish(text: &str, outputs: &[Range<usize>], mut secrets: Vec<String>) -> Result<Needles, DocumentError> {
+/// Adds the secret outputs.
+fn add_outputs(text: &str, outputs: &[Range<usize>], secrets: &mut Vec<String>) -> Result<(), DocumentError> {
     for output in outputs {
         let mut tree = Tree::of_all();
         secrets.extend(tree.gather(slice(text, output), "")?.strings);
     }
-    Ok(Needles::new(secrets))
+    Ok(())
 }
 
 /// Adds the secret strings that one object holds by its own account, and returns the pointers of their places.

@@ -12,7 +12,9 @@ use bytes::Bytes;
 
 use crate::base::{TenantName, Timestamp};
 use crate::declared::index::{IndexHead, IndexRow};
-use crate::declared::{Fingerprint, Lineage, LockId, LockInfo, ResourceAddress, Serial, VersionNumber};
+use crate::declared::{
+    Encryption, Fingerprint, Freeze, Lineage, LockId, LockInfo, ResourceAddress, Serial, VersionNumber,
+};
 
 pub use history::{HistoryEntry, HistoryHead, HistoryStore};
 
@@ -40,6 +42,10 @@ pub struct TenantRecord {
     pub permanent: bool,
     /// Whether writes without the lock are refused.
     pub require_locks: bool,
+    /// What is asked of its states; none where the server's own setting counts.
+    pub encryption: Option<Encryption>,
+    /// What stops runs, and writes of clients where it says so.
+    pub freeze: Option<Freeze>,
     /// The lock, while one is held.
     pub lock: Option<HeldLock>,
     /// The lock that was let go last.

@@ -10,7 +10,7 @@ use rezus_core::declared::backend::{BackendError, Caller, StateBackend, Unlock, 
 use rezus_core::declared::compute::Inline;
 use rezus_core::declared::mapping::{Mappings, MappingsInForce};
 use rezus_core::declared::store::{Content, StateStore as _, TenantRecord};
-use rezus_core::declared::{LockId, LockInfo, Serial, VersionNumber};
+use rezus_core::declared::{Encryption, Freeze, LockId, LockInfo, Serial, VersionNumber};
 use rezus_testkit::clock::ManualClock;
 use rezus_testkit::fake::FakeStateStore;
 use rezus_testkit::sample::{NOON, tenant};
@@ -18,12 +18,43 @@ use rezus_testkit::sample::{NOON, tenant};
 /// What a client asks for. Small numbers, so that clients meet.
 #[derive(Clone, Debug)]
 enum Request {
-    Lock { tenant: usize, id: usize, push: bool },
-    Unlock { tenant: usize, id: Option<usize>, may_break: bool },
-    Post { tenant: usize, id: Option<usize>, serial: u64, lineage: usize, content: u8 },
-    Delete { tenant: usize },
-    Rollback { tenant: usize, version: u64 },
-    RequireLocks { tenant: usize, require: bool },
+    Lock {
+        tenant: usize,
+        id: usize,
+        push: bool,
+    },
+    Unlock {
+        tenant: usize,
+        id: Option<usize>,
+        may_break: bool,
+    },
+    Post {
+        tenant: usize,
+        id: Option<usize>,
+        serial: u64,
+        lineage: usize,
+        content: u8,
+    },
+    Delete {
+        tenant: usize,
+    },
+    Rollback {
+        tenant: usize,
+        version: u64,
+    },
+    RequireLocks {
+        tenant: usize,
+        require: bool,
+    },
+    RequireEncryption {
+        tenant: usize,
+        require: bool,
+    },
+    /// For clients too, for runs alone, or let go.
+    Freeze {
+        tenant: usize,
+        clients: Option<bool>,
+    },
 }
 
 const TENANTS: [&str; 2] = ["left", "right"];
@@ -41,6 +72,9 @@ fn requests() -> impl Strategy<Value = Vec<Request>> {
         1 => tenant().prop_map(|tenant| Request::Delete { tenant }),
         2 => (tenant(), 1..6_u64).prop_map(|(tenant, version)| Request::Rollback { tenant, version }),
         1 => (tenant(), any::<bool>()).prop_map(|(tenant, require)| Request::RequireLocks { tenant, require }),
+        1 => (tenant(), prop::bool::weighted(0.2))
+            .prop_map(|(tenant, require)| Request::RequireEncryption { tenant, require }),
+        1 => (tenant(), any::<Option<bool>>()).prop_map(|(tenant, clients)| Request::Freeze { tenant, clients }),
     ];
     prop::collection::vec(request, 1..60)
 }
@@ -67,6 +101,10 @@ fn lock_info(id: usize, push: bool) -> LockInfo {
 
 fn lock_id(id: usize) -> LockId {
     lock_info(id, false).id
+}
+
+fn freeze(clients: bool) -> Freeze {
+    Freeze { by: "ops".to_owned(), reason: "audit".to_owned(), at: NOON, clients }
 }
 
 fn caller(may_break_locks: bool) -> Caller {
@@ -118,6 +156,15 @@ async fn carry_out(backend: &StateBackend, request: &Request) -> Result<Option<B
             backend.require_locks(&name(tenant), require).await?;
             Ok(None)
         }
+        Request::RequireEncryption { tenant, require } => {
+            let encryption = if require { Encryption::Required } else { Encryption::Optional };
+            backend.set_encryption(&name(tenant), Some(encryption)).await?;
+            Ok(None)
+        }
+        Request::Freeze { tenant, clients } => {
+            backend.set_freeze(&name(tenant), clients.map(freeze)).await?;
+            Ok(None)
+        }
     }
 }
 
@@ -144,13 +191,17 @@ fn check(before: &Snapshot, after: &Snapshot, request: &Request, done: bool) {
     let head = record.head.as_ref();
     assert!(head.and_then(|head| head.serial) <= record.highest_serial);
     let appended = bodies.len() > old_bodies.len();
+    let is_state = head.is_some_and(|head| head.content != Content::Tombstone);
+    assert!(!(appended && is_state && old.encryption == Some(Encryption::Required)), "a state in clear");
     let holder = old.lock.as_ref().map(|lock| lock.info.clone());
+    let is_frozen = old.freeze.as_ref().is_some_and(|freeze| freeze.clients);
     match request {
         Request::Post { id, .. } if appended => {
             let head = head.unwrap();
             let holder_id = holder.as_ref().map(|info| info.id.clone());
             assert_eq!(id.map(lock_id), holder_id, "a write past the lock: {request:?}");
             assert!(holder_id.is_some() || !old.require_locks, "a write without the lock that is required");
+            assert!(holder_id.is_some() || !is_frozen, "a write past the freeze");
             assert_eq!(head.unlocked, holder_id.is_none());
             assert!(
                 !head.forced || holder.is_some_and(|info| info.is_state_push()),
@@ -176,10 +227,20 @@ fn check(before: &Snapshot, after: &Snapshot, request: &Request, done: bool) {
             };
             assert_eq!(text(source), text(written), "more than the serial changed");
         }
-        Request::Delete { .. } => assert!(holder.is_none(), "a deletion past the lock"),
-        Request::Lock { id, .. } => assert_eq!(record.lock.as_ref().unwrap().info.id, lock_id(*id)),
+        Request::Delete { .. } => assert!(holder.is_none() && !is_frozen, "a deletion past the lock"),
+        Request::Lock { id, .. } => {
+            assert_eq!(record.lock.as_ref().unwrap().info.id, lock_id(*id));
+            assert!(old.lock == record.lock || !is_frozen, "a lock past the freeze");
+        }
         Request::Unlock { id: None, may_break, .. } => assert!(*may_break || holder.is_none()),
-        Request::Post { .. } | Request::Unlock { .. } | Request::RequireLocks { .. } => {}
+        Request::Freeze { clients, .. } => assert_eq!(record.freeze, clients.map(freeze)),
+        Request::Post { .. }
+        | Request::Unlock { .. }
+        | Request::RequireLocks { .. }
+        | Request::RequireEncryption { .. } => {}
+    }
+    if !matches!(request, Request::Freeze { .. }) {
+        assert_eq!(record.freeze, old.freeze, "a client cleared a freeze: {request:?}");
     }
 }
 
@@ -216,7 +277,7 @@ proptest! {
                     Err(BackendError::Refused(refusal)) => {
                         let name = tenant_name(tenant_of(&request));
                         let kept = store.refusals(&name).await.unwrap();
-                        let quiet = matches!(request, Request::RequireLocks { .. });
+                        let quiet = matches!(request, Request::RequireLocks { .. } | Request::RequireEncryption { .. } | Request::Freeze { .. });
                         assert!(quiet || kept[0].reason == refusal.to_string(), "{refusal} was not kept");
                         assert!((400..500).contains(&refusal.status()));
                     }
@@ -234,7 +295,9 @@ fn tenant_of(request: &Request) -> usize {
         | Request::Post { tenant, .. }
         | Request::Delete { tenant }
         | Request::Rollback { tenant, .. }
-        | Request::RequireLocks { tenant, .. } => *tenant,
+        | Request::Freeze { tenant, .. }
+        | Request::RequireLocks { tenant, .. }
+        | Request::RequireEncryption { tenant, .. } => *tenant,
     }
 }
 

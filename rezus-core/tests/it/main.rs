@@ -10,3 +10,5 @@ mod mapping;
 mod projection;
 mod projection_fixtures;
 mod projector;
+#[cfg(feature = "runs")]
+mod runs;

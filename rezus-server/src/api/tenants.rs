@@ -10,6 +10,7 @@ use rezus_core::base::TenantName;
 use rezus_core::declared::LockId;
 use rezus_core::declared::backend::{Refusal, Unlock};
 use rezus_core::declared::store::TenantRecord;
+use rezus_core::runs::workspace::TenantSettings;
 use serde::{Deserialize, Serialize};
 
 use super::views::{List, LockView, RefusalView, TenantView};
@@ -19,9 +20,23 @@ use crate::compose::Plane;
 use crate::error::ApiError;
 use crate::peer::Peer;
 
-async fn view(plane: &Plane, record: &TenantRecord) -> Result<TenantView, ApiError> {
+async fn view(
+    plane: &Plane,
+    record: &TenantRecord,
+    settings: &TenantSettings,
+) -> Result<TenantView, ApiError> {
     let refusals = plane.backend.store().refusals(&record.name).await?;
-    Ok(TenantView::of(record, refusals.first(), plane.clock.now()))
+    let holder = plane.runs.holder(record).await?;
+    let encryption = plane.backend.encryption().of(record);
+    let view = TenantView::of(record, encryption, refusals.first(), &holder, plane.clock.now());
+    Ok(view.with(settings, plane.workspaces.is_fixed(&record.name)))
+}
+
+/// Shows one tenant, or answers 404.
+pub(super) async fn shown(plane: &Plane, name: &str) -> Result<Json<TenantView>, ApiError> {
+    let record = record(plane, name).await?;
+    let settings = plane.workspaces.of(&record.name).await?;
+    Ok(Json(view(plane, &record, &settings).await?))
 }
 
 /// A tenant's record, or 404.
@@ -33,8 +48,10 @@ pub(super) async fn record(plane: &Plane, name: &str) -> Result<TenantRecord, Ap
 
 pub(super) async fn list(State(plane): State<Plane>, who: Who) -> Result<Json<List<TenantView>>, ApiError> {
     let mut items = Vec::new();
+    let settings = plane.workspaces.all().await?;
     for record in plane.backend.store().tenants().await?.into_iter().filter(|record| who.sees(&record.name)) {
-        items.push(view(&plane, &record).await?);
+        let settings = settings.get(&record.name).cloned().unwrap_or_default();
+        items.push(view(&plane, &record, &settings).await?);
     }
     Ok(Json(List { items }))
 }
@@ -56,32 +73,14 @@ pub(super) async fn create(
     ticket.tenant(&name);
     who.must_be(Role::Admin, &name)?;
     plane.backend.create_tenant(&name).await?;
-    let record = record(&plane, name.as_str()).await?;
-    Ok((StatusCode::CREATED, Json(view(&plane, &record).await?)))
+    Ok((StatusCode::CREATED, shown(&plane, name.as_str()).await?))
 }
 
 pub(super) async fn show(
     State(plane): State<Plane>,
     Path(name): Path<String>,
 ) -> Result<Json<TenantView>, ApiError> {
-    let record = record(&plane, &name).await?;
-    Ok(Json(view(&plane, &record).await?))
-}
-
-/// What can be set of a tenant.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(super) struct TenantSettings {
-    require_locks: bool,
-}
-
-pub(super) async fn configure(
-    State(plane): State<Plane>,
-    Path(name): Path<String>,
-    Body(settings): Body<TenantSettings>,
-) -> Result<Json<TenantView>, ApiError> {
-    plane.backend.require_locks(&tenant(&name)?, settings.require_locks).await?;
-    show(State(plane), Path(name)).await
+    shown(&plane, &name).await
 }
 
 /// How a tenant is removed.
@@ -99,8 +98,13 @@ pub(super) async fn remove(
     Query(removal): Query<Removal>,
 ) -> Result<StatusCode, ApiError> {
     let name = tenant(&name)?;
+    plane.runs.must_be_idle(&name).await?;
     plane.backend.delete_tenant(&name, removal.force).await?;
+    plane.secrets.forget(&name);
     revoke_tokens(&plane, &name).await?;
+    plane.runs.remove_tenant(&name).await?;
+    plane.reader.plaintexts().forget(&name);
+    plane.desk.forget(&name);
     tracing::info!(tenant.name = %name, forced = removal.force, "tenant deleted with its history");
     Ok(StatusCode::NO_CONTENT)
 }
@@ -121,13 +125,11 @@ pub(super) async fn all_locks(
     State(plane): State<Plane>,
     who: Who,
 ) -> Result<Json<List<LockView>>, ApiError> {
-    let now = plane.clock.now();
-    let tenants = plane.backend.store().tenants().await?;
-    let lock = |record: &TenantRecord| {
-        record.lock.as_ref().map(|lock| LockView::of(record.name.as_str(), lock, now))
-    };
-    let seen = tenants.iter().filter(|record| who.sees(&record.name));
-    Ok(Json(List { items: seen.filter_map(lock).collect() }))
+    let mut items = Vec::new();
+    for record in plane.backend.store().tenants().await?.iter().filter(|record| who.sees(&record.name)) {
+        items.extend(LockView::all(record, &plane.runs.holder(record).await?, plane.clock.now()));
+    }
+    Ok(Json(List { items }))
 }
 
 pub(super) async fn locks(
@@ -135,8 +137,8 @@ pub(super) async fn locks(
     Path(name): Path<String>,
 ) -> Result<Json<List<LockView>>, ApiError> {
     let record = record(&plane, &name).await?;
-    let lock = record.lock.as_ref().map(|lock| LockView::of(record.name.as_str(), lock, plane.clock.now()));
-    Ok(Json(List { items: lock.into_iter().collect() }))
+    let holder = plane.runs.holder(&record).await?;
+    Ok(Json(List { items: LockView::all(&record, &holder, plane.clock.now()) }))
 }
 
 /// Which lock is to be broken.
@@ -145,6 +147,9 @@ pub(super) async fn locks(
 pub(super) struct WhichLock {
     /// Only this one; whichever is held if absent.
     id: Option<String>,
+    /// Also while the run that holds it is under way.
+    #[serde(default)]
+    force: bool,
 }
 
 pub(super) async fn break_lock(
@@ -155,7 +160,11 @@ pub(super) async fn break_lock(
     Query(which): Query<WhichLock>,
 ) -> Result<Json<List<LockView>>, ApiError> {
     let caller = auth::caller(&who.0, &peer, &tenant(&name)?, plane.limits.create_on_write);
-    let broken = locks(State(plane.clone()), Path(name.clone())).await?;
+    let held = record(&plane, &name).await?;
+    let holder = plane.runs.holder(&held).await?;
+    let view = |lock| LockView::of(&name, lock, &holder, plane.clock.now());
+    let broken = held.lock.iter().map(view).collect();
+    let force = which.force;
     let which = match which.id {
         Some(id) => {
             Unlock::Break(LockId::parse(&id).map_err(|error| ApiError::bad_request(error.to_string()))?)
@@ -163,9 +172,12 @@ pub(super) async fn break_lock(
         None => Unlock::Any,
     };
     let name = tenant(&name)?;
+    if !force {
+        plane.runs.may_release(&name, &caller.name).await?;
+    }
     counted(&plane, "UNLOCK", plane.backend.unlock(&name, &which, &caller).await)?;
     tracing::warn!(tenant.name = %name, caller = caller.name, "lock broken by an operator");
-    Ok(broken)
+    Ok(Json(List { items: broken }))
 }
 
 pub(super) async fn refusals(

@@ -106,6 +106,8 @@ pub(super) async fn rollback(
     let caller = auth::caller(&who.0, &peer, &tenant, plane.limits.create_on_write);
     let written = plane.backend.rollback(&tenant, version, &caller).await;
     let written = counted(&plane, "rollback", written)?;
+    plane.secrets.forget(&tenant);
+    Box::pin(plane.runs.accepted(&tenant)).await;
     tracing::info!(tenant.name = %tenant, to = version.get(), state.version = written.version.get(), "state rolled back");
     Ok(Json(VersionView::of(&written)))
 }

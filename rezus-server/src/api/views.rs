@@ -1,11 +1,20 @@
 //! What the JSON answers look like. Absent members are unknown or do not apply; times are RFC 3339 in UTC.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use rezus_core::base::Timestamp;
 use rezus_core::declared::diff::{ChangeKind, ObjectChange};
 use rezus_core::declared::index::{IndexRow, InstanceKey};
 use rezus_core::declared::store::{Content, HeldLock, RefusalRecord, TenantRecord, VersionMeta};
-use rezus_core::declared::{Lineage, LockId, Serial, VersionNumber};
+use rezus_core::declared::{Encryption, Freeze, Lineage, LockId, Serial, VersionNumber};
+use rezus_core::runs::workspace::TenantSettings;
 use serde::Serialize;
 use serde_json::value::RawValue;
+
+use crate::runs::Holder;
+
+pub use super::settings::views::{ConfigurationView, FreezeView};
 
 /// A list.
 #[derive(Debug, Serialize)]
@@ -33,6 +42,23 @@ pub struct TenantView {
     pub created_at: String,
     /// Whether writes without the lock are refused.
     pub require_locks: bool,
+    /// `required` where states in clear are refused, else `optional`.
+    pub encryption: &'static str,
+    /// The kubeconfig that counts where the state holds no credential that opens Kubernetes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kubeconfig_file: Option<String>,
+    /// The same of a talosconfig.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub talosconfig_file: Option<String>,
+    /// What its operators labelled it with.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// An operator's stop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub freeze: Option<FreezeView>,
+    /// What its runs are made with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub configuration: Option<ConfigurationView>,
     /// The lock, while one is held.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lock: Option<LockView>,
@@ -44,7 +70,7 @@ pub struct TenantView {
     pub refusal: Option<RefusalView>,
 }
 
-/// A lock that is held.
+/// A lock that is held, or a freeze in its place.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LockView {
@@ -66,6 +92,14 @@ pub struct LockView {
     pub acquired_by: String,
     /// Seconds it has been held.
     pub age_seconds: u64,
+    /// Whether its holder lives: `alive` or `gone` of a run's program, `unknown` of anybody else.
+    pub holder: &'static str,
+    /// The run that holds it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// Why, of a freeze.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// A version of a state.
@@ -286,7 +320,7 @@ impl VersionView {
 
 impl LockView {
     /// Shows a lock.
-    pub fn of(tenant: &str, lock: &HeldLock, now: rezus_core::base::Timestamp) -> Self {
+    pub fn of(tenant: &str, lock: &HeldLock, holder: &Holder, now: Timestamp) -> Self {
         Self {
             tenant: tenant.to_owned(),
             id: LockId::to_string(&lock.info.id),
@@ -297,7 +331,29 @@ impl LockView {
             acquired_at: lock.acquired_at.to_string(),
             acquired_by: lock.acquired_by.clone(),
             age_seconds: now.since(lock.acquired_at).as_secs(),
+            holder: holder.as_str(),
+            run: holder.run().map(ToString::to_string),
+            reason: None,
         }
+    }
+
+    /// Shows a freeze as what is held.
+    fn of_freeze(tenant: &str, freeze: &Freeze, now: Timestamp) -> Self {
+        let lock = HeldLock {
+            info: freeze.as_lock(),
+            acquired_at: freeze.at,
+            acquired_by: freeze.by.clone(),
+            acquired_head: None,
+        };
+        let holder = Holder::Unknown;
+        Self { reason: Some(freeze.reason.clone()), ..Self::of(tenant, &lock, &holder, now) }
+    }
+
+    /// Shows a tenant's lock, and its freeze.
+    pub fn all(record: &TenantRecord, holder: &Holder, now: Timestamp) -> Vec<Self> {
+        let lock = record.lock.as_ref().map(|lock| Self::of(record.name.as_str(), lock, holder, now));
+        let freeze = record.freeze.as_ref().map(|freeze| Self::of_freeze(record.name.as_str(), freeze, now));
+        lock.into_iter().chain(freeze).collect()
     }
 }
 
@@ -318,17 +374,40 @@ impl TenantView {
     /// Shows a tenant, with the newest of its refusals if no accepted write followed that one.
     pub fn of(
         record: &TenantRecord,
+        encryption: Encryption,
         newest_refusal: Option<&RefusalRecord>,
-        now: rezus_core::base::Timestamp,
+        holder: &Holder,
+        now: Timestamp,
     ) -> Self {
         let head = record.head.as_ref().map(|head| head.version);
         Self {
             name: record.name.to_string(),
             created_at: record.created_at.to_string(),
             require_locks: record.require_locks,
-            lock: record.lock.as_ref().map(|lock| LockView::of(record.name.as_str(), lock, now)),
+            encryption: encryption.as_str(),
+            kubeconfig_file: None,
+            talosconfig_file: None,
+            labels: BTreeMap::new(),
+            freeze: record.freeze.as_ref().map(FreezeView::of),
+            configuration: None,
+            lock: record.lock.as_ref().map(|lock| LockView::of(record.name.as_str(), lock, holder, now)),
             state: record.head.as_ref().map(VersionView::of),
             refusal: newest_refusal.filter(|refusal| refusal.head == head).map(RefusalView::of),
+        }
+    }
+
+    /// Shows what is set of it; `is_fixed` by the configuration file.
+    #[must_use]
+    pub fn with(self, settings: &TenantSettings, is_fixed: bool) -> Self {
+        let configuration =
+            settings.workspace.as_ref().map(|workspace| ConfigurationView::of(workspace, is_fixed));
+        let shown = |file: &Option<PathBuf>| file.as_ref().map(|file| file.display().to_string());
+        Self {
+            labels: settings.labels.clone(),
+            kubeconfig_file: shown(&settings.kubeconfig_file),
+            talosconfig_file: shown(&settings.talosconfig_file),
+            configuration,
+            ..self
         }
     }
 }

@@ -26,11 +26,18 @@ struct Held {
 }
 
 /// Forgets however a change ends.
-struct Forgetting(Arc<Book>);
+struct Forgetting {
+    book: Arc<Book>,
+    /// Whether nobody who waits for changes is told.
+    is_quiet: bool,
+}
 
 impl Drop for Forgetting {
     fn drop(&mut self) {
-        self.0.forget();
+        self.book.let_go();
+        if !self.is_quiet {
+            self.book.tell();
+        }
     }
 }
 
@@ -79,10 +86,39 @@ impl Book {
         T: Send + 'static,
         F: Future<Output = Result<T, ApiError>> + Send,
     {
+        self.change_with(false, change).await
+    }
+
+    /// Makes a change of tokens for tenants' states. Nobody watches anything by one, so nobody has to be told: each run has
+    /// several.
+    ///
+    /// # Errors
+    ///
+    /// What the change says.
+    pub async fn change_of_programs<T, F>(
+        self: &Arc<Self>,
+        change: impl FnOnce(Arc<dyn AccountStore>) -> F + Send + 'static,
+    ) -> Result<T, ApiError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, ApiError>> + Send,
+    {
+        self.change_with(true, change).await
+    }
+
+    async fn change_with<T, F>(
+        self: &Arc<Self>,
+        is_quiet: bool,
+        change: impl FnOnce(Arc<dyn AccountStore>) -> F + Send + 'static,
+    ) -> Result<T, ApiError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, ApiError>> + Send,
+    {
         let book = Arc::clone(self);
         let work = async move {
             let turn = Arc::clone(&book.changing).lock_owned().await;
-            let forgetting = Forgetting(Arc::clone(&book));
+            let forgetting = Forgetting { book: Arc::clone(&book), is_quiet };
             let outcome = change(Arc::clone(&book.store)).await;
             drop(forgetting);
             drop(turn);
@@ -93,11 +129,18 @@ impl Book {
 
     /// Has the accounts read anew.
     pub fn forget(&self) {
+        self.let_go();
+        self.tell();
+    }
+
+    fn tell(&self) {
+        self.changed.send_modify(|changes| *changes += 1);
+    }
+
+    fn let_go(&self) {
         let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
         held.generation += 1;
         held.directory = None;
-        drop(held);
-        self.changed.send_modify(|changes| *changes += 1);
     }
 
     /// Tells when an account may have changed.

@@ -45,6 +45,9 @@ pub const RULES: &[(&str, &str, Right, Option<&str>)] = &[
     ("GET", "/rezus/v1/tenants/{tenant}", InTenant(View), None),
     ("PATCH", "/rezus/v1/tenants/{tenant}", InTenant(Admin), Some("tenant.configure")),
     ("DELETE", "/rezus/v1/tenants/{tenant}", InTenant(Admin), Some("tenant.remove")),
+    ("PUT", "/rezus/v1/tenants/{tenant}/configuration", InTenant(Admin), Some("tenant.configuration")),
+    ("PUT", "/rezus/v1/tenants/{tenant}/freeze", InTenant(Edit), Some("tenant.freeze")),
+    ("DELETE", "/rezus/v1/tenants/{tenant}/freeze", InTenant(Edit), Some("tenant.unfreeze")),
     ("GET", "/rezus/v1/tenants/{tenant}/locks", InTenant(View), None),
     ("DELETE", "/rezus/v1/tenants/{tenant}/locks", InTenant(Edit), Some("lock.break")),
     ("GET", "/rezus/v1/tenants/{tenant}/refusals", InTenant(View), None),
@@ -108,6 +111,15 @@ pub fn of(method: &str, route: &str, path: &str) -> Rule {
         ["apis", _, _, "tenants", _, "kubeconfig" | "talosconfig", ..] => {
             Rule { right: InTenant(Edit), action: Some("credential.read") }
         }
+        ["apis", _, _, "namespaces", _, "runs"] if method == "POST" => {
+            Rule { right: InTenant(Edit), action: Some("run.create") }
+        }
+        ["apis", _, _, "namespaces", _, "runs", _, act] if method == "POST" => match *act {
+            "approve" => Rule { right: InTenant(Edit), action: Some("run.approve") },
+            "cancel" => Rule { right: InTenant(Edit), action: Some("run.cancel") },
+            "dismiss" => Rule { right: InTenant(Edit), action: Some("run.dismiss") },
+            _ => open(InTenant(View)),
+        },
         ["api" | "apis", ..] if tenant_in(path).is_some() => open(InTenant(View)),
         ["api" | "apis", ..] => open(Somewhere(View)),
         _ => open(Nobody),

@@ -2,6 +2,7 @@
 //! the directory where none runs. The requests are the same.
 
 mod https;
+mod pieces;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,7 @@ use crate::config::{Config, ConfigError};
 use crate::data_dir::{DataDir, DataDirError, DataDirLock};
 use crate::serve::{self, SocketPath};
 use https::Https;
+pub(super) use pieces::Pieces;
 
 /// A way to a server.
 #[derive(Debug)]
@@ -190,6 +192,50 @@ impl Client {
         query: &[(&str, &str)],
         body: Bytes,
     ) -> Result<Answer, ClientError> {
+        self.send_as("application/json", method, path, query, body).await
+    }
+
+    /// Sends a request whose body is of this type.
+    pub(super) async fn send_as(
+        &self,
+        content_type: &'static str,
+        method: &str,
+        path: &str,
+        query: &[(&str, &str)],
+        body: Bytes,
+    ) -> Result<Answer, ClientError> {
+        let (code, pieces) = self.open_answer(content_type, method, path, query, body).await?;
+        let body = pieces.rest().await;
+        if let Way::InProcess { trail, .. } = &self.0 {
+            // Nobody writes the trail in this process but this.
+            trail.flush().await;
+        }
+        Ok(Answer { code, body: body? })
+    }
+
+    /// Gets an answer that is read as it comes.
+    pub(super) async fn stream(&self, path: &str, query: &[(&str, &str)]) -> Result<Pieces, ClientError> {
+        let (code, pieces) = self.open_answer("application/json", "GET", path, query, Bytes::new()).await?;
+        if (200..300).contains(&code) {
+            Ok(pieces)
+        } else {
+            Err(Answer { code, body: pieces.rest().await? }.refusal())
+        }
+    }
+
+    /// Tells whether a server answers, rather than this process itself.
+    pub(super) const fn is_served(&self) -> bool {
+        !matches!(self.0, Way::InProcess { .. })
+    }
+
+    async fn open_answer(
+        &self,
+        content_type: &'static str,
+        method: &str,
+        path: &str,
+        query: &[(&str, &str)],
+        body: Bytes,
+    ) -> Result<(u16, Pieces), ClientError> {
         let query: String = form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
         let target = if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") };
         match &self.0 {
@@ -197,40 +243,35 @@ impl Client {
                 let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap_or_default();
                 let mut request = client
                     .request(method, format!("{base}{target}"))
-                    .header("content-type", "application/json")
+                    .header("content-type", content_type)
                     .body(body);
                 if let Some(token) = token {
                     request = request.bearer_auth(token);
                 }
                 let answer = request.send().await.map_err(ClientError::Http)?;
-                let code = answer.status().as_u16();
-                Ok(Answer { code, body: answer.bytes().await.map_err(ClientError::Http)? })
+                Ok((answer.status().as_u16(), Pieces::Http(answer)))
             }
             Way::Https { server, base, token } => {
                 let mut request = axum::http::Request::builder()
                     .method(method)
                     .uri(format!("{base}{target}"))
-                    .header("content-type", "application/json");
+                    .header("content-type", content_type);
                 if let Some(token) = token {
                     request = request.header("authorization", format!("Bearer {token}"));
                 }
                 let request = request.body(body.into()).map_err(|_| ClientError::Strange(400))?;
                 server.send(request).await
             }
-            Way::InProcess { router, trail, .. } => {
+            Way::InProcess { router, .. } => {
                 let request = axum::http::Request::builder()
                     .method(method)
                     .uri(target)
-                    .header("content-type", "application/json")
+                    .header("content-type", content_type)
                     .header("content-length", body.len())
                     .body(Body::from(body))
                     .map_err(|_| ClientError::Strange(400))?;
                 let answer = router.clone().oneshot(request).await.unwrap_or_else(|never| match never {});
-                let code = answer.status().as_u16();
-                let body = axum::body::to_bytes(answer.into_body(), usize::MAX).await;
-                // Nobody writes the trail in this process but this.
-                trail.flush().await;
-                Ok(Answer { code, body: body.map_err(|_| ClientError::Strange(code))? })
+                Ok((answer.status().as_u16(), Pieces::InProcess(answer.into_body())))
             }
         }
     }

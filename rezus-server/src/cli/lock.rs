@@ -4,6 +4,7 @@ use std::io::Write;
 
 use clap::Subcommand;
 use rezus_core::base::TenantName;
+use serde_json::Value;
 
 use super::client::Client;
 use super::table::{self, cell, items};
@@ -11,7 +12,7 @@ use super::{CliError, Output, Target, print_json};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum LockCommand {
-    /// List the locks that are held, of all tenants or of one.
+    /// List the locks that are held and the freezes that operators set, of all tenants or of one.
     List {
         /// Of this tenant only.
         tenant: Option<TenantName>,
@@ -28,6 +29,9 @@ pub(super) enum LockCommand {
         /// Only if it is this one.
         #[arg(long)]
         id: Option<String>,
+        /// Also while the run that holds it is under way.
+        #[arg(long)]
+        force: bool,
         #[command(flatten)]
         target: Target,
     },
@@ -53,15 +57,20 @@ impl LockCommand {
                         cell(&lock["operation"]),
                         table::seconds(lock["ageSeconds"].as_u64().unwrap_or(0)),
                         cell(&lock["acquiredBy"]),
-                        cell(&lock["id"]),
+                        holder(lock),
+                        // That of a freeze says the same again.
+                        if lock["reason"].is_null() { cell(&lock["id"]) } else { "-".to_owned() },
+                        cell(&lock["reason"]),
                     ]
                 });
-                table::print(&["TENANT", "WHO", "OPERATION", "AGE", "FROM", "ID"], rows, out)?;
+                let heads = ["TENANT", "WHO", "OPERATION", "AGE", "FROM", "HOLDER", "ID", "REASON"];
+                table::print(&heads, rows, out)?;
                 Ok(())
             }
-            Self::Break { tenant, id, target } => {
+            Self::Break { tenant, id, force, target } => {
                 let client = Client::open(&target).await?;
-                let query: Vec<(&str, &str)> = id.iter().map(|id| ("id", id.as_str())).collect();
+                let id = id.iter().map(|id| ("id", id.as_str()));
+                let query: Vec<(&str, &str)> = id.chain(force.then_some(("force", "true"))).collect();
                 let path = format!("/rezus/v1/tenants/{tenant}/locks");
                 let broken = client.send("DELETE", &path, &query, bytes::Bytes::new()).await?.json()?;
                 match items(&broken).first() {
@@ -78,4 +87,10 @@ impl LockCommand {
             }
         }
     }
+}
+
+/// Whether whoever holds a lock lives, and which run that is.
+fn holder(lock: &Value) -> String {
+    let holder = cell(&lock["holder"]);
+    lock["run"].as_str().map_or_else(|| holder.clone(), |run| format!("{holder} (run {run})"))
 }

@@ -1,5 +1,9 @@
 //! `tenant`: who there is, and what of them is to be known at a glance.
 
+mod configure;
+mod pack;
+mod settings;
+
 use std::io::Write;
 
 use clap::{Subcommand, ValueEnum};
@@ -45,6 +49,28 @@ pub(super) enum TenantCommand {
         /// Also while its state still declares something.
         #[arg(long)]
         force: bool,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Say with what a tenant's runs are made, and label it.
+    Configure(Box<configure::Configure>),
+    /// Stop a tenant's runs, and its clients where asked, until somebody unfreezes it.
+    Freeze {
+        /// Which one.
+        tenant: TenantName,
+        /// Why: whoever is refused is told.
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+        /// Refuse locks and writes of clients as well. What holds the lock already may finish.
+        #[arg(long)]
+        clients: bool,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Let a tenant go that was frozen.
+    Unfreeze {
+        /// Which one.
+        tenant: TenantName,
         #[command(flatten)]
         target: Target,
     },
@@ -115,6 +141,23 @@ impl TenantCommand {
                 writeln!(out, "{tenant}: deleted with its history")?;
                 Ok(())
             }
+            Self::Configure(configure) => configure.run(out).await,
+            Self::Freeze { tenant, reason, clients, target } => {
+                let client = Client::open(&target).await?;
+                let body = json!({ "reason": reason, "clients": clients }).to_string();
+                let path = format!("/rezus/v1/tenants/{tenant}/freeze");
+                client.send("PUT", &path, &[], body.into()).await?.success()?;
+                let whom = if clients { "runs and clients are refused" } else { "runs are refused" };
+                writeln!(out, "{tenant}: frozen; {whom} until `rezus-server tenant unfreeze {tenant}`")?;
+                Ok(())
+            }
+            Self::Unfreeze { tenant, target } => {
+                let client = Client::open(&target).await?;
+                let path = format!("/rezus/v1/tenants/{tenant}/freeze");
+                client.send("DELETE", &path, &[], bytes::Bytes::new()).await?.success()?;
+                writeln!(out, "{tenant}: not frozen")?;
+                Ok(())
+            }
             Self::RequireLocks { tenant, switch, target } => {
                 let client = Client::open(&target).await?;
                 let body = json!({ "requireLocks": switch == Switch::On });
@@ -171,6 +214,7 @@ pub(super) fn print_tenant(tenant: &Value, out: &mut dyn Write) -> Result<(), Cl
     line("Tenant:", cell(&tenant["name"]))?;
     line("Created:", cell(&tenant["createdAt"]))?;
     line("Require locks:", cell(&tenant["requireLocks"]))?;
+    line("Encryption:", cell(&tenant["encryption"]))?;
     if state.is_null() {
         line("State:", "none yet".to_owned())?;
     } else {
@@ -210,7 +254,8 @@ pub(super) fn print_tenant(tenant: &Value, out: &mut dyn Write) -> Result<(), Cl
             ),
         )?;
     }
-    print_refusal(tenant, out)
+    print_refusal(tenant, out)?;
+    settings::print(tenant, out)
 }
 
 /// Prints the refusal that no accepted write followed: no client has shown it to anybody.

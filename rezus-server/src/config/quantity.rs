@@ -69,13 +69,30 @@ impl TryFrom<Text> for Span {
     type Error = String;
 
     fn try_from(text: Text) -> Result<Self, String> {
-        let text = match text {
-            Text::Number(number) => number.to_string(),
-            Text::Text(text) => text,
-        };
+        match text {
+            Text::Number(number) => number.to_string().parse(),
+            Text::Text(text) => text.parse(),
+        }
+    }
+}
+
+impl FromStr for Span {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || format!("{text:?} is no length of time: write a number and a unit, as 30s or 1h");
         let span: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
         Duration::try_from(span).map(Self).map_err(|_| wrong())
+    }
+}
+
+/// As it is written in settings: `1h 30m`.
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match jiff::SignedDuration::try_from(self.0) {
+            Ok(span) => write!(f, "{span:#}"),
+            Err(_) => write!(f, "{}s", self.0.as_secs()),
+        }
     }
 }
 
@@ -108,5 +125,15 @@ mod tests {
         }
         assert_eq!(ByteSize(1_536).to_string(), "1.5 KiB");
         assert_eq!(ByteSize(1_023).to_string(), "1023 B");
+    }
+
+    #[test]
+    fn spans_are_shown_as_they_are_written() {
+        for text in ["30s", "1h", "1h 30m", "24h", "500ms"] {
+            assert_eq!(text.parse::<Span>().map(|span| span.to_string()).as_deref(), Ok(text));
+        }
+        for bad in ["", "-1h", "hour", "1"] {
+            assert!(bad.parse::<Span>().is_err(), "{bad}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Keeps what is shown up to date with the tenants' states: never older than what was acknowledged before one asks.
 
 mod render;
+mod runs;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,19 +12,22 @@ use rezus_core::base::{Clock, TenantName, Timestamp};
 use rezus_core::declared::mapping::Mappings;
 use rezus_core::declared::numbering::VersionMark;
 use rezus_core::declared::projector::Projector;
-use rezus_core::declared::reader::{ReadError, StateReader};
+use rezus_core::declared::reader::ReadError;
 use rezus_core::declared::store::{RefusalRecord, StateStore, StoreError, TenantRecord};
 use tokio::sync::{Notify, OnceCell};
 use tokio::time::Instant;
 
-use super::credentials::{self, Validity};
+use super::credentials;
 use super::hub::{Hub, Part};
 use super::kinds::{KindInfo, MACHINE, NODE_GROUP, PROVIDER};
 use super::object::Condition;
 use super::show;
 use crate::error::Chain;
+use crate::pulls::{Desk, Standing};
+use crate::secrets::Secrets;
 pub(super) use render::drafts;
 use render::{Facts, Known, Rendered, Summary};
+pub use runs::RunsShown;
 
 /// How far ahead of the numbers in use the mark is kept: 71 minutes of microseconds. It is written once in as long.
 const AHEAD: u64 = 1 << 32;
@@ -35,10 +39,10 @@ const LOOK: Duration = Duration::from_mins(5);
 const NAMES: usize = 10_000;
 
 /// What hinders knowing what a tenant's state declares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// It is encrypted.
-    Encrypted,
+    /// It is encrypted, and its plaintext is not known.
+    Encrypted(Standing),
     /// What is kept of it is not what was written.
     Damaged,
 }
@@ -51,9 +55,11 @@ pub struct Catalogue(Arc<Inner>);
 struct Inner {
     states: Arc<dyn StateStore>,
     projector: Projector,
-    reader: StateReader,
+    secrets: Secrets,
+    runs: RunsShown,
     mark: Arc<dyn VersionMark>,
     clock: Arc<dyn Clock>,
+    desk: Desk,
     hub: OnceCell<Hub>,
     /// Up to which resource version the mark is raised.
     reserved: AtomicU64,
@@ -81,8 +87,6 @@ struct Published {
     summary: Option<Arc<Summary>>,
     trouble: Option<Trouble>,
     conditions: Vec<Condition>,
-    /// How long the credentials are good that the state holds.
-    validity: Vec<Validity>,
 }
 
 impl Catalogue {
@@ -90,16 +94,20 @@ impl Catalogue {
     pub fn new(
         states: Arc<dyn StateStore>,
         projector: Projector,
-        reader: StateReader,
+        secrets: Secrets,
+        runs: RunsShown,
         mark: Arc<dyn VersionMark>,
         clock: Arc<dyn Clock>,
+        desk: Desk,
     ) -> Self {
         Self(Arc::new(Inner {
             states,
             projector,
-            reader,
+            secrets,
+            runs,
             mark,
             clock,
+            desk,
             hub: OnceCell::new(),
             reserved: AtomicU64::new(0),
             published: Mutex::default(),
@@ -120,7 +128,7 @@ impl Catalogue {
         self.0.hub().await
     }
 
-    /// Says that something of a tenant changed which its record does not show: a refusal, a version that was removed.
+    /// Says that something of a tenant changed which its record does not show: a refusal, a version that was removed, a run.
     pub fn touch(&self, tenant: &TenantName) {
         let mut touched = lock(&self.0.touched);
         *touched.entry(tenant.clone()).or_default() += 1;
@@ -146,7 +154,12 @@ impl Catalogue {
     pub async fn tenant(&self, tenant: &TenantName) -> Result<Option<Trouble>, ReadError> {
         self.0.publish_providers().await?;
         let record = self.0.states.tenant(tenant).await?.map(|(record, _)| record);
-        self.0.bring(tenant, record).await
+        let trouble = self.0.bring(tenant, record).await?;
+        if trouble.is_some() {
+            // Somebody asks for this one: it goes before those that nobody asks for.
+            self.0.desk.hurry(tenant);
+        }
+        Ok(trouble)
     }
 
     /// Brings the objects of all tenants up to date that are `wanted`, and tells of which of them they are not known.
@@ -302,7 +315,7 @@ impl Inner {
                     && published.touched == touched
                     && published.mappings.is_same(&self.projector.mappings()) =>
             {
-                Ok(published.trouble)
+                Ok(published.trouble.clone())
             }
             _ => Err(Stale),
         }
@@ -327,6 +340,7 @@ impl Inner {
             (Ok(trouble), _) => Ok(trouble),
             (Err(Stale), Some(record)) => self.refresh(record, touched).await,
             (Err(Stale), None) => {
+                self.secrets.forget(tenant);
                 let _one = self.publishing.lock().await;
                 self.publish_tenant(tenant, Rendered::nothing()).await?;
                 lock(&self.published).remove(tenant);
@@ -347,21 +361,23 @@ impl Inner {
                 && before.mappings.is_same(&mappings)
         });
         let known = match same {
-            Some(before) => Known {
-                summary: before.summary.clone(),
-                validity: before.validity.clone(),
-                ..Known::default()
-            },
+            Some(before) => Known { summary: before.summary.clone(), ..Known::default() },
             None => self.know(tenant).await?,
         };
-        let Known { summary, validity, trouble, .. } = &known;
-        let (summary, validity, trouble) = (summary.clone(), validity.clone(), *trouble);
+        let (summary, trouble) = (known.summary.clone(), known.trouble.clone());
+        let is_talos = summary.as_ref().is_some_and(|summary| summary.is_talos());
+        // Each time: files change by themselves. Of a state they are held, and those of an earlier one are dropped.
+        let validity = credentials::validity(&self.secrets, tenant, is_talos).await?;
+        let (runs, labels) = self.runs.of(tenant).await?;
         let facts = Facts {
             is_shown: same.is_some(),
             known,
+            validity,
             now: self.clock.now(),
             versions: self.states.versions(tenant).await?,
             refusals: self.refusals(tenant).await?,
+            runs,
+            labels,
             conditions: before.map(|before| before.conditions).unwrap_or_default(),
             record: record.clone(),
         };
@@ -373,7 +389,8 @@ impl Inner {
         // All that is asked for is written out now; the rest is projected anew where somebody wants it.
         self.projector.let_go(tenant);
         let name = tenant.clone();
-        let published = Published { record, touched, mappings, summary, trouble, conditions, validity };
+        let published =
+            Published { record, touched, mappings, summary, trouble: trouble.clone(), conditions };
         lock(&self.published).insert(name, published);
         Ok(trouble)
     }
@@ -393,12 +410,16 @@ impl Inner {
     async fn know(&self, tenant: &TenantName) -> Result<Known, ReadError> {
         let trouble = match self.projector.current(tenant).await {
             Ok(declared) => {
-                let validity = credentials::validity(&self.reader, tenant).await?;
                 let summary = Some(Arc::new(Summary::of(&declared)));
-                return Ok(Known { declared: Some(declared), summary, validity, ..Known::default() });
+                return Ok(Known { declared: Some(declared), summary, ..Known::default() });
             }
             Err(ReadError::NoState(_) | ReadError::NoTenant(_)) => return Ok(Known::default()),
-            Err(ReadError::Encrypted { .. }) => Trouble::Encrypted,
+            Err(ReadError::Encrypted { version, .. }) => {
+                // Without a key there is nothing to wait for.
+                let has_key = self.runs.decrypts(tenant).await;
+                let ask = || self.desk.ask(tenant, version, self.clock.now());
+                Trouble::Encrypted(if has_key { ask() } else { Standing::NoKey })
+            }
             Err(ReadError::Store(StoreError::Corrupt { .. })) => {
                 tracing::error!(%tenant, "the state is damaged: roll back to a version that is not, or restore a backup");
                 Trouble::Damaged

@@ -1,17 +1,20 @@
-//! The configurations of `kubectl` and `talosctl` for a tenant's cluster, made from the secrets in its state: given to
-//! whoever may have them, kept nowhere. And how long they are good.
+//! The configurations of `kubectl` and `talosctl` for a tenant's cluster, made from the secrets in its state or in the
+//! files that are named for it: given to whoever may have them, kept nowhere. And how long they are good.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Extension;
+use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
 use rezus_core::base::{TenantName, Timestamp};
-use rezus_core::declared::credentials::{self, ClientCertificate, Credentials, Opens, Rejected};
-use rezus_core::declared::reader::{ReadError, StateReader};
+use rezus_core::declared::credentials::{ClientCertificate, Credentials, Opens, Rejected};
+use rezus_core::declared::reader::ReadError;
 use rezus_core::declared::resource::{AddressType, Machine, Role};
 use x509_parser::pem::Pem;
+use zeroize::Zeroizing;
 
 use super::kinds::TENANT;
 use super::list::not_found;
@@ -19,6 +22,7 @@ use crate::api::{self, Path};
 use crate::auth::Ticket;
 use crate::compose::Plane;
 use crate::error::ApiError;
+use crate::secrets::Secrets;
 
 /// How long beforehand it is said that a certificate ends: the provider renews it in the last month, if it is applied.
 const BEFOREHAND: Duration = Duration::from_hours(24 * 30);
@@ -29,42 +33,59 @@ pub struct Validity {
     /// What it opens.
     pub opens: Opens,
     /// The end of its client certificate, or why there is none that can be used.
-    pub until: Result<Timestamp, String>,
+    pub until: Result<Timestamp, Unusable>,
 }
 
-/// Tells how long the credentials are good that a tenant's state holds.
+/// Why there is no credential that can be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unusable {
+    /// There is none.
+    Missing,
+    /// It is not as it should be, for this reason.
+    Rejected(String),
+}
+
+/// Tells how long the credentials are good with which a tenant's cluster is reached, and which are missing: those that were
+/// kept out of the state, and both where there is neither and `is_talos` says that it declares a cluster of Talos.
 ///
 /// # Errors
 ///
 /// [`ReadError`] where they cannot be read now; what is no state in clear holds none.
-pub async fn validity(reader: &StateReader, tenant: &TenantName) -> Result<Vec<Validity>, ReadError> {
-    let objects = match reader.objects_of(tenant, &credentials::TYPES).await {
-        Ok((_, objects)) => objects,
+pub async fn validity(
+    secrets: &Secrets,
+    tenant: &TenantName,
+    is_talos: bool,
+) -> Result<Vec<Validity>, ReadError> {
+    let found = match secrets.of(tenant).await {
+        Ok(found) => found,
         Err(ReadError::NoState(_) | ReadError::Encrypted { .. } | ReadError::NoTenant(_)) => {
             return Ok(Vec::new());
         }
         Err(error) => return Err(error),
     };
-    let Credentials { kubernetes, talos, rejected } = credentials::find(&objects);
-    let mut found = Vec::new();
+    let Credentials { kubernetes, talos, rejected, withheld } = &*found;
+    let nothing = kubernetes.is_none() && talos.is_none() && rejected.is_empty();
     let clients = [
         (Opens::Kubernetes, kubernetes.as_ref().map(|access| &access.client)),
         (Opens::Talos, talos.as_ref().map(|access| &access.client)),
     ];
+    let mut all = Vec::new();
     for (opens, client) in clients {
         if let Some(client) = client {
-            found.push(Validity {
-                opens,
-                until: end(client).ok_or_else(|| "no certificate can be read in it".to_owned()),
-            });
+            let unreadable = || Unusable::Rejected("no certificate can be read in it".to_owned());
+            all.push(Validity { opens, until: end(client).ok_or_else(unreadable) });
+            continue;
         }
-    }
-    for Rejected { opens, address, field, reason } in rejected {
-        if clients.iter().any(|(name, client)| *name == opens && client.is_none()) {
-            found.push(Validity { opens, until: Err(format!("{field} of {address}: {reason}")) });
+        let mut rejected = rejected.iter().filter(|rejected| rejected.opens == opens).peekable();
+        if rejected.peek().is_none() && (withheld.contains(&opens) || (nothing && is_talos)) {
+            all.push(Validity { opens, until: Err(Unusable::Missing) });
         }
+        all.extend(rejected.map(|Rejected { origin, field, reason, .. }| Validity {
+            opens,
+            until: Err(Unusable::Rejected(format!("{field} of {origin}: {reason}"))),
+        }));
     }
-    Ok(found)
+    Ok(all)
 }
 
 /// When a client's certificate ends (RFC 5280, `notAfter`).
@@ -79,9 +100,10 @@ fn end(client: &ClientCertificate) -> Option<Timestamp> {
 /// until when. Nothing where there are none.
 pub fn judged(validity: &[Validity], now: Timestamp) -> Option<(bool, &'static str, String)> {
     let worst = validity.iter().map(|one| match &one.until {
-        Err(_) => (3, "CredentialRejected"),
-        Ok(until) if *until <= now => (2, "CredentialExpired"),
-        Ok(until) if until.minus(BEFOREHAND) <= now => (1, "CredentialExpiring"),
+        Err(Unusable::Rejected(_)) => (4, "CredentialRejected"),
+        Ok(until) if *until <= now => (3, "CredentialExpired"),
+        Ok(until) if until.minus(BEFOREHAND) <= now => (2, "CredentialExpiring"),
+        Err(Unusable::Missing) => (1, "CredentialMissing"),
         Ok(_) => (0, "Valid"),
     });
     let (badness, reason) = worst.max()?;
@@ -89,32 +111,45 @@ pub fn judged(validity: &[Validity], now: Timestamp) -> Option<(bool, &'static s
         Ok(until) => {
             format!("the {opens} client certificate is good until {}", super::object::seconds(*until))
         }
-        Err(why) => format!("the {opens} credential cannot be used: {why}"),
+        Err(Unusable::Missing) => format!("the state holds no {opens} credential"),
+        Err(Unusable::Rejected(why)) => format!("the {opens} credential cannot be used: {why}"),
     });
     let mut message = told.collect::<Vec<_>>().join("; ");
-    if matches!(reason, "CredentialExpired" | "CredentialExpiring") {
-        message.push_str(": apply the tenant's configuration to renew it");
+    match reason {
+        "CredentialExpired" | "CredentialExpiring" => {
+            message.push_str(": apply the tenant's configuration, or replace the file, to renew it");
+        }
+        "CredentialMissing" => {
+            message.push_str(
+                ": name a file that does, with `rezus-server tenant configure --kubeconfig-file` or `--talosconfig-file`",
+            );
+        }
+        _ => {}
     }
     Some((badness == 0, reason, message))
 }
 
-/// Reads what a tenant's state holds.
-async fn held(plane: &Plane, name: &str) -> Result<(TenantName, Credentials), ApiError> {
+/// Finds with what a tenant's cluster is reached.
+async fn held(plane: &Plane, name: &str) -> Result<(TenantName, Arc<Credentials>), ApiError> {
     let tenant = api::tenant(name)?;
-    match plane.reader.objects_of(&tenant, &credentials::TYPES).await {
-        Ok((_, objects)) => Ok((tenant, credentials::find(&objects))),
+    match plane.secrets.of(&tenant).await {
+        Ok(found) => Ok((tenant, found)),
         Err(ReadError::NoTenant(_)) => Err(not_found(&TENANT, name)),
         Err(error) => Err(error.into()),
     }
 }
 
-fn missing(rejected: &[Rejected], what: &str) -> ApiError {
+fn missing(found: &Credentials, opens: Opens) -> ApiError {
+    let rejected = found.rejected.iter().filter(|rejected| rejected.opens == opens);
     let why: Vec<String> = rejected
-        .iter()
-        .map(|Rejected { address, field, reason, .. }| format!("{field} of {address}: {reason}"))
+        .map(|Rejected { origin, field, reason, .. }| format!("{field} of {origin}: {reason}"))
         .collect();
-    let why = if why.is_empty() { "none is in it".to_owned() } else { why.join("; ") };
-    ApiError::not_found(format!("the state holds no credential that opens {what}: {why}"))
+    let why = if why.is_empty() {
+        "none is in the state, as far as it can be read, and no file that holds one is named".to_owned()
+    } else {
+        why.join("; ")
+    };
+    ApiError::not_found(format!("there is no credential that opens the cluster's {opens} API: {why}"))
 }
 
 pub(super) async fn kubeconfig(
@@ -123,8 +158,8 @@ pub(super) async fn kubeconfig(
     ticket: Option<Extension<Ticket>>,
 ) -> Result<Response, ApiError> {
     note(ticket.as_deref(), "kubeconfig");
-    let (tenant, Credentials { kubernetes, rejected, .. }) = held(&plane, &name).await?;
-    let access = kubernetes.ok_or_else(|| missing(&rejected, "the cluster's Kubernetes API"))?;
+    let (tenant, found) = held(&plane, &name).await?;
+    let access = found.kubernetes.as_ref().ok_or_else(|| missing(&found, Opens::Kubernetes))?;
     Ok(secret_yaml(access.kubeconfig(tenant.as_str())))
 }
 
@@ -134,8 +169,8 @@ pub(super) async fn talosconfig(
     ticket: Option<Extension<Ticket>>,
 ) -> Result<Response, ApiError> {
     note(ticket.as_deref(), "talosconfig");
-    let (tenant, Credentials { talos, rejected, .. }) = held(&plane, &name).await?;
-    let mut access = talos.ok_or_else(|| missing(&rejected, "the cluster's Talos API"))?;
+    let (tenant, found) = held(&plane, &name).await?;
+    let mut access = found.talos.clone().ok_or_else(|| missing(&found, Opens::Talos))?;
     if access.endpoints.is_empty() {
         let declared = plane.projector.current(&tenant).await?;
         access.endpoints = declared.projection.machines.iter().filter_map(endpoint).collect();
@@ -162,6 +197,8 @@ fn endpoint(machine: &Machine) -> Option<String> {
 }
 
 /// Of use to its holder alone: no one else is to keep it.
-fn secret_yaml(text: String) -> Response {
-    ([(CONTENT_TYPE, "application/yaml"), (CACHE_CONTROL, "no-store")], text).into_response()
+fn secret_yaml(mut text: Zeroizing<String>) -> Response {
+    let text = Zeroizing::new(std::mem::take(&mut *text).into_bytes());
+    let headers = [(CONTENT_TYPE, "application/yaml"), (CACHE_CONTROL, "no-store")];
+    (headers, Bytes::from_owner(text)).into_response()
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::accept::{Form, negotiate};
 use super::document::{Document, REVALIDATE, refuse};
-use super::kinds::{GROUP, KINDS, KindInfo, VERBS, VERSION};
+use super::kinds::{GROUP, KINDS, KindInfo, Subresource, VERSION};
 use crate::error::ApiError;
 
 /// The paths, for whoever must know all of them. Each takes GET alone.
@@ -92,7 +92,7 @@ struct Resource {
     short: &'static [&'static str],
     categories: &'static [&'static str],
     namespaced: bool,
-    subresources: &'static [&'static str],
+    subresources: &'static [Subresource],
     verbs: &'static [&'static str],
 }
 
@@ -110,7 +110,7 @@ impl Resource {
             },
             namespaced: info.namespaced,
             subresources: info.subresources,
-            verbs: &VERBS,
+            verbs: info.verbs,
         }
     }
 
@@ -222,11 +222,11 @@ impl Group {
             resources.push(shown);
             for subresource in resource.subresources {
                 resources.push(json!({
-                    "name": format!("{}/{subresource}", resource.plural),
+                    "name": format!("{}/{}", resource.plural, subresource.name),
                     "singularName": "",
                     "namespaced": resource.namespaced,
                     "kind": resource.kind,
-                    "verbs": ["get"],
+                    "verbs": [subresource.verb],
                 }));
             }
         }
@@ -250,7 +250,7 @@ impl Group {
             });
             resource.add_names(&mut shown);
             if !resource.subresources.is_empty() {
-                let shown_of = |subresource: &&str| json!({ "subresource": subresource, "responseKind": kind, "verbs": ["get"] });
+                let shown_of = |Subresource { name, verb }: &Subresource| json!({ "subresource": name, "responseKind": kind, "verbs": [verb] });
                 shown["subresources"] = resource.subresources.iter().map(shown_of).collect();
             }
             shown

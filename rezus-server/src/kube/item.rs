@@ -2,6 +2,7 @@
 
 mod packed;
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -45,7 +46,7 @@ pub struct Item {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Marks {
     namespace: Box<str>,
-    labels: Box<[(&'static str, Box<str>)]>,
+    labels: Box<[(Cow<'static, str>, Box<str>)]>,
     fields: Box<[(&'static str, Box<str>)]>,
 }
 
@@ -144,7 +145,7 @@ impl Draft {
         let fields = fields.into_iter().filter_map(|(name, value)| Some((name, value?.into())));
         let marks = Marks {
             namespace: object.namespace().into(),
-            labels: object.labels().map(|(key, value)| (key, value.into())).collect(),
+            labels: object.labels().map(|(key, value)| (key.clone(), value.into())).collect(),
             fields: fields.collect(),
         };
         Self { kind, name: object.name().into(), marks, text, parts }

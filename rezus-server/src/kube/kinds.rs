@@ -7,8 +7,8 @@ pub const GROUP: &str = "rezuscloud.io";
 /// Its version.
 pub const VERSION: &str = "v1alpha1";
 
-/// What every kind can do. A state is the one place where anything is declared, so none can be written.
-pub const VERBS: [&str; 3] = ["get", "list", "watch"];
+/// What can be done with what is only shown: a state is the one place where anything is declared.
+const READ: &[&str] = &["get", "list", "watch"];
 
 /// One kind.
 #[derive(Debug)]
@@ -27,12 +27,31 @@ pub struct KindInfo {
     pub namespaced: bool,
     /// Whether it is listed by `kubectl get rezus`.
     pub in_category: bool,
-    /// What can be asked of one object beside itself.
-    pub subresources: &'static [&'static str],
+    /// What can be done with its objects.
+    pub verbs: &'static [&'static str],
+    /// What can be asked of one object beside itself, or done with it.
+    pub subresources: &'static [Subresource],
     /// Field labels that can be selected by, beside `metadata.name` and, where it is namespaced, `metadata.namespace`.
     pub fields: &'static [&'static str],
     /// The columns of its tables.
     pub columns: &'static [Column],
+}
+
+/// Something of an object that has a path of its own.
+#[derive(Debug)]
+pub struct Subresource {
+    /// In paths: `status`.
+    pub name: &'static str,
+    /// The one thing that can be done with it: `get`, or `create` of what is done by POST.
+    pub verb: &'static str,
+}
+
+const fn read(name: &'static str) -> Subresource {
+    Subresource { name, verb: "get" }
+}
+
+const fn act(name: &'static str) -> Subresource {
+    Subresource { name, verb: "create" }
 }
 
 /// A column of a table.
@@ -78,7 +97,12 @@ impl KindInfo {
 
     /// Tells whether it has a `status`.
     pub fn has_status(&self) -> bool {
-        self.subresources.contains(&"status")
+        self.subresources.iter().any(|subresource| subresource.name == "status")
+    }
+
+    /// Tells whether its objects can be made.
+    pub fn is_made(&self) -> bool {
+        self.verbs.contains(&"create")
     }
 
     /// Its group: nothing for the core's.
@@ -101,7 +125,8 @@ pub static TENANT: KindInfo = KindInfo {
     is_core: false,
     namespaced: false,
     in_category: true,
-    subresources: &["status", "kubeconfig", "talosconfig"],
+    verbs: READ,
+    subresources: &[read("status"), read("kubeconfig"), read("talosconfig")],
     fields: &[],
     columns: &[
         NAME,
@@ -125,6 +150,7 @@ pub static PROVIDER: KindInfo = KindInfo {
     is_core: false,
     namespaced: false,
     in_category: false,
+    verbs: READ,
     subresources: &[],
     fields: &[],
     columns: &[
@@ -146,7 +172,8 @@ pub static NODE_GROUP: KindInfo = KindInfo {
     is_core: false,
     namespaced: true,
     in_category: true,
-    subresources: &["status"],
+    verbs: READ,
+    subresources: &[read("status")],
     fields: &["spec.role", "spec.provider"],
     columns: &[
         NAME,
@@ -170,7 +197,8 @@ pub static MACHINE: KindInfo = KindInfo {
     is_core: false,
     namespaced: true,
     in_category: true,
-    subresources: &["status", "provenance", "history"],
+    verbs: READ,
+    subresources: &[read("status"), read("provenance"), read("history")],
     fields: &["spec.role", "spec.provider", "spec.nodeGroup"],
     columns: &[
         NAME,
@@ -198,6 +226,7 @@ pub static STATE_VERSION: KindInfo = KindInfo {
     is_core: false,
     namespaced: true,
     in_category: false,
+    verbs: READ,
     subresources: &[],
     fields: &[],
     columns: &[
@@ -222,7 +251,8 @@ pub static RUN: KindInfo = KindInfo {
     is_core: false,
     namespaced: true,
     in_category: false,
-    subresources: &["status"],
+    verbs: &["get", "list", "watch", "create"],
+    subresources: &[read("status"), read("log"), act("approve"), act("cancel"), act("dismiss")],
     fields: &["status.phase"],
     columns: &[
         NAME,
@@ -246,7 +276,8 @@ pub static NAMESPACE: KindInfo = KindInfo {
     is_core: true,
     namespaced: false,
     in_category: false,
-    subresources: &["status"],
+    verbs: READ,
+    subresources: &[read("status")],
     fields: &["status.phase"],
     columns: &[
         NAME,
@@ -264,6 +295,7 @@ pub static EVENT: KindInfo = KindInfo {
     is_core: true,
     namespaced: true,
     in_category: false,
+    verbs: READ,
     subresources: &[],
     fields: &[
         "involvedObject.kind",

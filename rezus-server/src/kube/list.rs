@@ -13,14 +13,15 @@ use super::accept::{Form, negotiate};
 use super::catalogue::{Trouble, drafts};
 use super::form::{ListMetadata, Usage, Writer};
 use super::hub::{Hub, Snapshot};
-use super::item::{Item, Packer};
+use super::item::{Draft, Item, Packer};
 use super::kinds::{KindInfo, MACHINE, NODE_GROUP, PROVIDER};
-use super::query::{Ask, At, Cursor, Options};
+use super::query::{Ask, At, Cursor, Options, RowObject};
 use super::sight::Sight;
 use super::{compressed, watch};
 use crate::api;
 use crate::compose::Plane;
 use crate::error::ApiError;
+use crate::pulls::Standing;
 
 /// How many warnings an answer carries.
 const WARNINGS: usize = 5;
@@ -104,6 +105,14 @@ pub(super) async fn one(
     let item = found.ok_or_else(|| not_found(place.kind, name))?;
     let writer = writer(hub, &place, &options, form);
     Ok(compressed::json(writer.one(item, plane.clock.now(), true), headers).await)
+}
+
+/// Answers with an object that is not there, and would be.
+pub(super) async fn not_yet(plane: &Plane, draft: Draft, headers: &HeaderMap) -> Result<Response, ApiError> {
+    let form = negotiate(headers, &[Form::Json, Form::Table, Form::PartialObjectMetadata])?;
+    let item = Packer::default().item(draft, plane.catalogue.hub().await?.newest());
+    let writer = Writer::new(item.kind(), form, RowObject::default(), Usage::new());
+    Ok(compressed::json(writer.one(&item, plane.clock.now(), true), headers).await)
 }
 
 /// What is asked for is not there.
@@ -299,8 +308,13 @@ fn warn(headers: &mut HeaderMap, troubles: &[(TenantName, Trouble)]) {
         .iter()
         .take(WARNINGS)
         .map(|(tenant, trouble)| match trouble {
-            Trouble::Encrypted => {
-                format!("the state of tenant {tenant} is encrypted: what it declares is not known, objects are those last known")
+            Trouble::Encrypted(standing) => {
+                let why = match standing {
+                    Standing::NoKey => "and its key is not here",
+                    Standing::Waiting => "and is being decrypted",
+                    Standing::Failed(_) => "and cannot be decrypted",
+                };
+                format!("the state of tenant {tenant} is encrypted {why}: what it declares is not known, objects are those last known")
             }
             Trouble::Damaged => format!("the state of tenant {tenant} cannot be read: it is damaged"),
         })

@@ -1,5 +1,6 @@
 //! The parts of a Kubernetes object, while it is put together.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use rezus_core::base::Timestamp;
@@ -77,7 +78,7 @@ struct Metadata {
     #[serde(skip_serializing_if = "Option::is_none")]
     creation_timestamp: Option<String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    labels: BTreeMap<&'static str, String>,
+    labels: BTreeMap<Cow<'static, str>, String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     annotations: BTreeMap<&'static str, String>,
 }
@@ -131,6 +132,13 @@ impl Object {
         self
     }
 
+    /// Says how often the object's spec has changed.
+    #[must_use]
+    pub fn of_generation(mut self, generation: u64) -> Self {
+        self.metadata.generation = Some(generation);
+        self
+    }
+
     /// Puts the object into a namespace.
     #[must_use]
     pub fn within(mut self, namespace: &str) -> Self {
@@ -148,8 +156,13 @@ impl Object {
     /// Adds a label, unless its value is none that Kubernetes takes.
     pub fn label(&mut self, name: &'static str, value: Option<&str>) {
         if let Some(value) = value.filter(|value| is_label_value(value)) {
-            self.metadata.labels.insert(name, value.to_owned());
+            self.metadata.labels.insert(Cow::Borrowed(name), value.to_owned());
         }
+    }
+
+    /// Adds a label that somebody gave it, as it was checked then.
+    pub fn given_label(&mut self, name: &str, value: &str) {
+        self.metadata.labels.insert(Cow::Owned(name.to_owned()), value.to_owned());
     }
 
     /// Adds an annotation.
@@ -199,8 +212,8 @@ impl Object {
     }
 
     /// Its labels.
-    pub fn labels(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.metadata.labels.iter().map(|(key, value)| (*key, value.as_str()))
+    pub fn labels(&self) -> impl Iterator<Item = (&Cow<'static, str>, &str)> {
+        self.metadata.labels.iter().map(|(key, value)| (key, value.as_str()))
     }
 
     /// The metadata as JSON.

@@ -1,21 +1,22 @@
 //! The paths: every kind under its group, one object or several. Everything but reading is refused, with where the change
-//! belongs.
+//! belongs; runs alone can be made.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{RawQuery, State};
+use axum::extract::{MatchedPath, RawQuery, State};
 use axum::http::header::ALLOW;
 use axum::http::{HeaderMap, HeaderValue, Method};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{MethodRouter, get};
+use axum::routing::{MethodRouter, get, post};
 use serde_json::json;
 
 use super::credentials;
 use super::kinds::{GROUP, KINDS, KindInfo, VERSION};
 use super::list::{self, Place};
+use super::run;
 use super::sight::Sight;
 use super::then;
 use crate::api::Path;
@@ -27,6 +28,18 @@ const HISTORY: &str = "/apis/rezuscloud.io/v1alpha1/namespaces/{tenant}/machines
 
 const KUBECONFIG: &str = "/apis/rezuscloud.io/v1alpha1/tenants/{tenant}/kubeconfig";
 const TALOSCONFIG: &str = "/apis/rezuscloud.io/v1alpha1/tenants/{tenant}/talosconfig";
+
+const LOG: &str = "/apis/rezuscloud.io/v1alpha1/namespaces/{tenant}/runs/{name}/log";
+
+/// The paths by which something is done with a run. Each takes POST alone.
+pub const ACTS: [&str; 3] = [
+    "/apis/rezuscloud.io/v1alpha1/namespaces/{tenant}/runs/{name}/approve",
+    "/apis/rezuscloud.io/v1alpha1/namespaces/{tenant}/runs/{name}/cancel",
+    "/apis/rezuscloud.io/v1alpha1/namespaces/{tenant}/runs/{name}/dismiss",
+];
+
+/// Where runs are made, by POST.
+pub const RUNS: &str = "/apis/rezuscloud.io/v1alpha1/namespaces/{tenant}/runs";
 
 /// How much of a body is read that nobody looks at, so that the client gets to read the refusal.
 const DRAINED: usize = 1 << 20;
@@ -63,15 +76,20 @@ static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
     routes
 });
 
-/// Every path, for whoever must know all of them. Each takes GET alone.
+/// Every path that takes GET, for whoever must know all of them; that of [`RUNS`] takes POST too.
 pub static PATHS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let objects = ROUTES.iter().map(|route| route.path.as_str());
-    objects.chain([PROVENANCE, HISTORY, KUBECONFIG, TALOSCONFIG]).collect()
+    objects.chain([PROVENANCE, HISTORY, KUBECONFIG, TALOSCONFIG, LOG]).collect()
 });
 
 /// Tells whether a route, as it is matched, lists objects: only there a query that asks to watch means that.
 pub fn can_be_watched(route: &str) -> bool {
     ROUTES.iter().any(|known| !known.is_one && known.path == route)
+}
+
+/// Tells whether a route, as it is matched, is of runs' logs.
+pub fn is_log(route: &str) -> bool {
+    route == LOG
 }
 
 /// Returns the routes.
@@ -87,7 +105,8 @@ pub fn routes(plane: Plane) -> Router {
             let asked = Asked { kind, is_one, names, query, sight };
             asked.answer(&plane, &headers).await
         };
-        router = router.route(path, refusing(get(read), kind));
+        let handler = if path == RUNS { get(read).post(run::create) } else { get(read) };
+        router = router.route(path, refusing(handler, kind));
     }
     for (path, handler) in [(PROVENANCE, get(then::provenance)), (HISTORY, get(then::history))] {
         router = router.route(path, refusing(handler, &super::kinds::MACHINE));
@@ -96,6 +115,15 @@ pub fn routes(plane: Plane) -> Router {
         [(KUBECONFIG, get(credentials::kubeconfig)), (TALOSCONFIG, get(credentials::talosconfig))]
     {
         router = router.route(path, refusing(handler, &super::kinds::TENANT));
+    }
+    let [approve, cancel, dismiss] = ACTS;
+    for (path, handler) in [
+        (LOG, get(run::log)),
+        (approve, post(run::approve)),
+        (cancel, post(run::cancel)),
+        (dismiss, post(run::dismiss)),
+    ] {
+        router = router.route(path, refusing(handler, &super::kinds::RUN));
     }
     router.with_state(plane)
 }
@@ -125,7 +153,10 @@ impl Asked {
 
 /// Refuses every other method, by the route alone: before the object is looked for, or the body.
 fn refusing(reading: MethodRouter<Plane>, kind: &'static KindInfo) -> MethodRouter<Plane> {
-    let refuse = move |method: Method, Path(names): Path<HashMap<String, String>>, body: Body| async move {
+    let refuse = move |method: Method,
+                       route: MatchedPath,
+                       Path(names): Path<HashMap<String, String>>,
+                       body: Body| async move {
         // A client that is still writing would not read the answer.
         drop(axum::body::to_bytes(body, DRAINED).await);
         let mut details = json!({ "kind": kind.plural });
@@ -136,7 +167,13 @@ fn refusing(reading: MethodRouter<Plane>, kind: &'static KindInfo) -> MethodRout
         if let Some(name) = named {
             details["name"] = name.chars().take(253).collect::<String>().into();
         }
+        let (is_act, is_made) = (ACTS.contains(&route.as_str()), route.as_str() == RUNS);
         let belongs = match kind.kind {
+            "Run" if is_act => "this path takes POST alone",
+            "Run" => {
+                "a run is made, approved and cancelled, and neither changed nor deleted: POST it to /namespaces/{tenant}/runs, \
+                 or POST to its /approve, /cancel or /dismiss"
+            }
             "Provider" => "a mapping is a file: change it in the directory of mappings",
             "Namespace" => "a tenant is created by its first apply, or by `rezus-server tenant create`",
             "Event" => "events are the server's own",
@@ -144,9 +181,15 @@ fn refusing(reading: MethodRouter<Plane>, kind: &'static KindInfo) -> MethodRout
                 "it shows what the state declares. Change the tenant's configuration and apply it with tofu or terraform"
             }
         };
-        let message = format!("{method} is refused: {} is read-only: {belongs}", kind.qualified());
+        let what = if kind.kind == "Run" { "" } else { " is read-only" };
+        let message = format!("{method} is refused: {}{what}: {belongs}", kind.qualified());
         let mut response = ApiError::method_not_allowed(message).with_details(details).into_response();
-        response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        let allowed = match (is_act, is_made) {
+            (true, _) => "POST",
+            (false, true) => "GET, HEAD, POST",
+            (false, false) => "GET, HEAD",
+        };
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
         response
     };
     reading.fallback(refuse)

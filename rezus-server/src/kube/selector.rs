@@ -159,7 +159,7 @@ fn bound(tokens: &mut Tokens<'_>) -> Result<i64, String> {
 }
 
 /// A name of up to 63 characters, with a DNS subdomain and a slash before it or none.
-fn is_key(key: &str) -> bool {
+pub(super) fn is_key(key: &str) -> bool {
     let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
     let is_label = |label: &str| {
         let bytes = label.as_bytes();

@@ -1,6 +1,8 @@
 //! Shows what is declared as objects: metadata and spec from the state, and what is to be said about the state itself
 //! as conditions in the status.
 
+mod of_runs;
+mod run;
 mod state;
 mod tenant;
 
@@ -17,6 +19,7 @@ use super::kinds::{MACHINE, NODE_GROUP, PROVIDER, TENANT};
 use super::object::{Condition, Object, seconds};
 use super::observed;
 
+pub use run::{KnownRuns, run};
 pub use state::{event, state_version};
 pub use tenant::{Known, Told, namespace, tenant, tenant_uid};
 

@@ -24,6 +24,12 @@ impl<S: Send + Sync> FromRequestParts<S> for Sight {
     }
 }
 
+impl From<Identity> for Sight {
+    fn from(identity: Identity) -> Self {
+        Self(Some(Arc::new(identity)))
+    }
+}
+
 impl Sight {
     /// Returns whose it is; nobody's shows nothing.
     pub fn of(&self) -> Option<&Identity> {

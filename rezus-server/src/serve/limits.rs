@@ -19,7 +19,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::held::Held;
 use super::paced::Paced;
-use crate::config::LimitsConfig;
+use crate::config::{ByteSize, LimitsConfig};
 use crate::error::ApiError;
 use crate::kube;
 use crate::peer::Peer;
@@ -34,6 +34,7 @@ const SMALL: u64 = 16 << 10;
 #[derive(Clone, Debug)]
 pub struct Limits {
     config: Arc<LimitsConfig>,
+    uploads: ByteSize,
     states: Arc<Semaphore>,
     others: Arc<Semaphore>,
     watches: Arc<Semaphore>,
@@ -48,8 +49,10 @@ enum Kind {
     State,
     /// Goes on until something ends it.
     Watch,
-    /// A whole state is answered, for as long as that takes.
+    /// A whole state or log is answered, for as long as that takes.
     Download,
+    /// A configuration is sent, for as long as that takes: nobody but its tenant's admins is read.
+    Upload,
     /// Everything else.
     Other,
 }
@@ -60,10 +63,17 @@ impl Limits {
         let places = |count: usize| Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS)));
         Self {
             config: Arc::new(config.clone()),
+            uploads: config.body,
             states: places(config.in_flight.max(1)),
             others: places(config.in_flight.max(1)),
             watches: places(config.watches),
         }
+    }
+
+    /// Configurations that are uploaded may be longer than other bodies.
+    #[must_use]
+    pub fn with_uploads(self, uploads: ByteSize) -> Self {
+        Self { uploads, ..self }
     }
 
     /// Refuses a request by its head.
@@ -88,8 +98,12 @@ impl Limits {
         })
     }
 
-    fn too_large(&self) -> ApiError {
-        ApiError::too_large(format!("the body may have {} bytes (limits.body)", self.config.body.0))
+    /// The longest body of a kind of request, and the setting that says so.
+    fn longest(&self, kind: Kind) -> (ByteSize, &'static str) {
+        match kind {
+            Kind::Upload => (self.uploads, "runs.max_configuration"),
+            _ => (self.config.body, "limits.body"),
+        }
     }
 
     /// Finds a place for a request, or says that there is none.
@@ -97,7 +111,9 @@ impl Limits {
         let (places, what, limit) = match kind {
             Kind::Health => return Ok(None),
             Kind::State => (&self.states, "requests are under way", "limits.in_flight"),
-            Kind::Download | Kind::Other => (&self.others, "requests are under way", "limits.in_flight"),
+            Kind::Download | Kind::Upload | Kind::Other => {
+                (&self.others, "requests are under way", "limits.in_flight")
+            }
             Kind::Watch => (&self.watches, "watches are open", "limits.watches"),
         };
         Arc::clone(places).try_acquire_owned().map(Some).map_err(|_| {
@@ -122,6 +138,13 @@ impl Kind {
         }
         if path.starts_with("/rezus/v1/tenants/") && path.ends_with("/body") {
             return Self::Download;
+        }
+        if route.is_some_and(|route| kube::is_log(route.as_str())) {
+            let follows = kube::follows(request.uri().query(), request.headers());
+            return if follows { Self::Watch } else { Self::Download };
+        }
+        if path.starts_with("/rezus/v1/tenants/") && path.ends_with("/configuration") {
+            return Self::Upload;
         }
         Self::Other
     }
@@ -153,11 +176,10 @@ async fn bound(State(limits): State<Limits>, request: Request, next: Next) -> Re
         Err(full) => return full.into_response(),
     };
     let is_over = Arc::new(AtomicBool::new(false));
+    let (longest, setting) = limits.longest(kind);
     let request = match kind {
         Kind::State => request,
-        _ => request.map(|body| {
-            Body::new(Bounded { body, left: limits.config.body.0, is_over: Arc::clone(&is_over) })
-        }),
+        _ => request.map(|body| Body::new(Bounded { body, left: longest.0, is_over: Arc::clone(&is_over) })),
     };
     let answer = next.run(request);
     let mut answer = match kind {
@@ -174,7 +196,8 @@ async fn bound(State(limits): State<Limits>, request: Request, next: Next) -> Re
     };
     if is_over.load(Ordering::Relaxed) {
         // Whatever its handler made of it.
-        answer = limits.too_large().into_response();
+        let message = format!("the body may have {} bytes ({setting})", longest.0);
+        answer = ApiError::too_large(message).into_response();
     }
     let is_small = answer.body().size_hint().upper().is_some_and(|size| size <= SMALL);
     match (kind, is_small) {
@@ -182,7 +205,9 @@ async fn bound(State(limits): State<Limits>, request: Request, next: Next) -> Re
         (Kind::State | Kind::Download | Kind::Watch, false) => {
             answer.map(|body| Body::new(Held::new(body, place)))
         }
-        (Kind::Other, false) => answer.map(|body| Body::new(Paced::new(body, place, limits.config.answer.0))),
+        (Kind::Upload | Kind::Other, false) => {
+            answer.map(|body| Body::new(Paced::new(body, place, limits.config.answer.0)))
+        }
     }
 }
 

@@ -6,7 +6,7 @@ mod certificates;
 mod commands;
 mod logins;
 mod matrix;
-mod people;
+pub(crate) mod people;
 mod rows;
 mod secrecy;
 mod seen;

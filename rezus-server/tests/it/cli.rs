@@ -15,7 +15,7 @@ use crate::server::PROGRAM;
 
 /// How a command ended.
 #[derive(Debug)]
-struct Ran {
+pub(crate) struct Ran {
     code: Option<i32>,
     stdout: Vec<u8>,
     errors: String,
@@ -24,20 +24,20 @@ struct Ran {
 impl Ran {
     /// Fails unless the command was done; returns what it printed.
     #[track_caller]
-    fn done(self) -> String {
+    pub(crate) fn done(self) -> String {
         assert_eq!((self.code, self.errors.as_str()), (Some(0), ""));
         String::from_utf8(self.stdout).unwrap()
     }
 
     /// Fails unless the command was done and printed JSON; returns that.
     #[track_caller]
-    fn json(self) -> Value {
+    pub(crate) fn json(self) -> Value {
         serde_json::from_str(&self.done()).unwrap()
     }
 
     /// Fails unless the command ended with this code, printed nothing, and said what was wrong.
     #[track_caller]
-    fn failed(self, code: i32, piece: &str) {
+    pub(crate) fn failed(self, code: i32, piece: &str) {
         assert_eq!(self.code, Some(code), "{}", self.errors);
         assert!(self.errors.contains(piece), "{piece} is not in: {}", self.errors);
         assert!(self.stdout.is_empty(), "{:?}", String::from_utf8_lossy(&self.stdout));
@@ -62,6 +62,6 @@ async fn run_with(arguments: &[impl AsRef<OsStr>], variables: &[(&str, &str)], i
 }
 
 /// Runs the program with these arguments.
-async fn run(arguments: &[impl AsRef<OsStr>]) -> Ran {
+pub(crate) async fn run(arguments: &[impl AsRef<OsStr>]) -> Ran {
     run_with(arguments, &[], b"").await
 }

@@ -33,10 +33,10 @@ struct Object<P, U> {
 /// What has no status.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct None {}
+pub(crate) struct None {}
 
 /// Reads and writes all objects of a kind, and returns the members of `spec` and `status` that were there.
-async fn round_trip<P, U>(plane: &InProcess, plural: &str) -> BTreeSet<String>
+pub(crate) async fn round_trip<P, U>(plane: &InProcess, plural: &str) -> BTreeSet<String>
 where
     P: Serialize + DeserializeOwned,
     U: Serialize + DeserializeOwned,
@@ -52,7 +52,7 @@ where
 }
 
 /// Adds the paths of all members of a value.
-fn members(path: &str, value: &Value, seen: &mut BTreeSet<String>) {
+pub(crate) fn members(path: &str, value: &Value, seen: &mut BTreeSet<String>) {
     for (name, value) in value.as_object().into_iter().flatten() {
         let path = format!("{path}.{name}");
         members(&path, value, seen);
@@ -64,7 +64,7 @@ fn members(path: &str, value: &Value, seen: &mut BTreeSet<String>) {
 }
 
 /// The paths of all members that a type has.
-fn of_type<T: JsonSchema>() -> BTreeSet<String> {
+pub(crate) fn of_type<T: JsonSchema>() -> BTreeSet<String> {
     fn walk(path: &str, schema: &Value, root: &Value, all: &mut BTreeSet<String>) {
         if let Some(name) = schema["$ref"].as_str() {
             walk(path, &root["$defs"][name.rsplit('/').next().unwrap()], root, all);
@@ -116,7 +116,7 @@ async fn clients_read_all_that_is_shown_and_write_it_as_it_was() {
     );
     assert_eq!(round_trip::<TenantSpec, TenantStatus>(&plane, "tenants").await, of_type::<TenantSpec>());
     let of_versions = round_trip::<StateVersionSpec, None>(&plane, "stateversions").await;
-    // There are no runs yet that write one, and none of these was rolled back to or written under a lock.
+    // No run wrote one, and none of these was rolled back to or written under a lock.
     let never = [".run", ".rollbackOf", ".lockOperation"].map(str::to_owned);
     assert_eq!(&of_versions | &BTreeSet::from(never), of_type::<StateVersionSpec>());
     assert_eq!(round_trip::<ProviderSpec, None>(&plane, "providers").await, of_type::<ProviderSpec>());

@@ -114,11 +114,17 @@ async fn both_forms_of_discovery_name_the_same_and_all_kinds() {
     assert_eq!(found, one_by_one(&plane).await);
     for info in KINDS {
         let (group, kind) = (info.group().to_owned(), info.kind.to_owned());
-        let verbs = r#"["get","list","watch"]"#.to_owned();
+        let verbs = serde_json::to_string(info.verbs).unwrap();
         assert!(
             found.contains(&(group.clone(), info.plural.to_owned(), kind.clone(), info.namespaced, verbs)),
             "{kind}"
         );
+        for subresource in info.subresources {
+            let name = format!("{}/{}", info.plural, subresource.name);
+            let verbs = format!("[{:?}]", subresource.verb);
+            let one = (group.clone(), name, kind.clone(), info.namespaced, verbs);
+            assert!(found.contains(&one), "{one:?}");
+        }
         let status =
             (group, format!("{}/status", info.plural), kind, info.namespaced, r#"["get"]"#.to_owned());
         assert_eq!(found.contains(&status), info.has_status(), "{status:?}");
@@ -209,6 +215,8 @@ async fn whoever_asks_is_told_what_it_may_do_and_who_it_is() {
         plane.send("POST", access, body).await.expect(201, access).json()["status"].clone()
     };
     assert_eq!(allowed("list", "machines").await, json!({ "allowed": true }));
+    assert_eq!(allowed("create", "runs").await, json!({ "allowed": true }));
+    assert_eq!(allowed("delete", "runs").await["allowed"], false);
     let refused = allowed("delete", "machines").await;
     assert_eq!(refused["allowed"], false);
     assert!(refused["reason"].as_str().unwrap().contains("read-only"), "{refused}");

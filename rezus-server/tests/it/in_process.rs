@@ -12,11 +12,12 @@ use http_body_util::BodyExt as _;
 use rezus_adapters::sqlite::SqliteStore;
 use rezus_core::access::{Access, AccountStore, Identity};
 use rezus_core::declared::mapping::Mappings;
+use rezus_core::runs::executor::TofuExecutor;
 use rezus_server::compose::{self, Plane, Stores};
 use rezus_server::config::{AuthConfig, Config, LimitsConfig, StateConfig};
 use rezus_server::peer::Peer;
 use rezus_testkit::clock::ManualClock;
-use rezus_testkit::fake::{FakeAccountStore, FakeStateStore};
+use rezus_testkit::fake::{FakeAccountStore, FakeRunStore, FakeStateStore, ScriptedExecutor};
 use serde_json::Value;
 use tempfile::TempDir;
 use tower::ServiceExt as _;
@@ -85,9 +86,17 @@ impl InProcess {
             index: Arc::new(store.clone()),
             history: Arc::new(store.clone()),
             mark: Arc::new(store.clone()),
-            accounts: Arc::new(store),
+            accounts: Arc::new(store.clone()),
+            runs: Arc::new(store),
         };
         Self::over(&Config { state, limits, ..open() }, stores, Some(directory))
+    }
+
+    /// A plane over a database of its own, with these settings and nobody to prove who they are.
+    pub(crate) fn configured(config: Config) -> Self {
+        let directory = TempDir::new().unwrap();
+        let store = SqliteStore::open(&directory.path().join("rezus.db")).unwrap();
+        Self::over(&Config { auth: open().auth, ..config }, Stores::of(store), Some(directory))
     }
 
     /// A plane over a store that fails when it is told to.
@@ -98,6 +107,7 @@ impl InProcess {
             history: Arc::new(store.handle()),
             mark: Arc::new(store.handle()),
             accounts: Arc::new(FakeAccountStore::new()),
+            runs: Arc::new(FakeRunStore::new()),
         };
         Self::over(&open(), stores, None)
     }
@@ -111,19 +121,43 @@ impl InProcess {
             history: Arc::new(store.handle()),
             mark: Arc::new(store.handle()),
             accounts,
+            runs: Arc::new(FakeRunStore::new()),
         };
         Self::over(&Config::default(), stores, None)
     }
 
     fn over(config: &Config, stores: Stores, directory: Option<TempDir>) -> Self {
+        Self::executing(config, stores, Arc::new(ScriptedExecutor::new()), directory)
+    }
+
+    /// A plane over stores, whose runs are executed by this.
+    pub(crate) fn executing(
+        config: &Config,
+        stores: Stores,
+        executor: Arc<dyn TofuExecutor>,
+        directory: Option<TempDir>,
+    ) -> Self {
         let clock = ManualClock::default();
-        let plane = compose::plane(config, stores, Arc::new(clock.clone()), mappings());
+        let plane = compose::plane(config, stores, executor, Arc::new(clock.clone()), mappings());
         Self { router: compose::router(&plane), clock, plane, directory }
     }
 
     /// What the router works with.
     pub(crate) fn plane(&self) -> &Plane {
         &self.plane
+    }
+
+    /// Where its database is.
+    pub(crate) fn directory(&self) -> &std::path::Path {
+        self.directory.as_ref().unwrap().path()
+    }
+
+    /// Ends it, and gives the directory of its database once nobody has that open any more.
+    pub(crate) async fn into_directory(mut self) -> TempDir {
+        let directory = self.directory.take().unwrap();
+        drop(self);
+        tokio::task::yield_now().await;
+        directory
     }
 
     /// Its database, to be damaged.
@@ -164,6 +198,15 @@ impl InProcess {
         let (parts, body) = answer.into_parts();
         let body = axum::body::to_bytes(body, usize::MAX).await.unwrap();
         Answer { code: parts.status.as_u16(), headers: parts.headers, body }
+    }
+
+    /// Asks for something as clients on this machine do, and leaves the answer to be read.
+    pub(crate) async fn open(&self, target: &str, headers: &[(&str, &str)]) -> axum::response::Response {
+        let mut request = Request::builder().uri(target).extension(ConnectInfo(local()));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap()
     }
 
     /// Watches something.

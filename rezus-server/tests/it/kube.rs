@@ -6,6 +6,7 @@ mod lists;
 mod pages;
 mod refused_writes;
 mod restarts;
+mod secrets;
 mod watches;
 
 use serde_json::{Value, json};

@@ -6,13 +6,15 @@ use async_trait::async_trait;
 use rezus_core::access::AccountStore;
 use rezus_core::declared::numbering::VersionMark;
 use rezus_core::declared::store::{CommitError, HistoryStore, IndexStore, StateStore, StoreError};
+use rezus_core::runs::store::RunStore;
 use rezus_testkit::contract::account_store::AccountStoreFixture;
 use rezus_testkit::contract::history_store::HistoryStoreFixture;
 use rezus_testkit::contract::index_commit::IndexCommitFixture;
 use rezus_testkit::contract::index_store::IndexStoreFixture;
+use rezus_testkit::contract::run_store::RunStoreFixture;
 use rezus_testkit::contract::state_store::StateStoreFixture;
 use rezus_testkit::contract::version_mark::VersionMarkFixture;
-use rezus_testkit::fake::{FakeAccountStore, FakeStateStore, Fault};
+use rezus_testkit::fake::{FakeAccountStore, FakeRunStore, FakeStateStore, Fault};
 use rezus_testkit::sample::{
     self, append_to, commit_version, decide, indexed_body, new_version, tenant, version,
 };
@@ -63,6 +65,16 @@ impl AccountStoreFixture for Accounts {
     }
 }
 
+struct Runs(FakeRunStore);
+
+#[async_trait]
+impl RunStoreFixture for Runs {
+    async fn open(&self) -> Arc<dyn RunStore> {
+        Arc::new(self.0.clone())
+    }
+}
+
+rezus_testkit::run_store_contract!(Runs(FakeRunStore::new()));
 rezus_testkit::account_store_contract!(Accounts(FakeAccountStore::new()));
 rezus_testkit::history_store_contract!(Fake(FakeStateStore::new()));
 rezus_testkit::state_store_contract!(Fake(FakeStateStore::new()));
@@ -162,7 +174,7 @@ async fn misuse_of_commit_is_told() {
 #[test]
 fn every_law_is_listed_in_its_macro() {
     let contract = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/contract");
-    let sources = ["state_store", "index_store", "index_commit", "history_store"];
+    let sources = ["state_store", "index_store", "index_commit", "history_store", "run_store"];
     for name in sources {
         let main = std::fs::read_to_string(contract.join(format!("{name}.rs"))).unwrap();
         let parts = std::fs::read_dir(contract.join(name)).into_iter().flatten();

@@ -33,6 +33,12 @@ pub enum Refusal {
         /// Its lock.
         holder: Box<LockInfo>,
     },
+    /// An operator has stopped writes.
+    #[error("the tenant is frozen by {} since {}: {}", or_unknown(.freeze.who.as_str()), .freeze.created, or_unknown(.freeze.info.as_str()))]
+    Frozen {
+        /// The freeze, as clients are shown it.
+        freeze: Box<LockInfo>,
+    },
     /// The write names a lock that was let go since.
     #[error("lock no longer held: {} was {} at {}, before this write", .released.info.id, how(.released), .released.released_at)]
     LockNoLongerHeld {
@@ -50,6 +56,14 @@ pub enum Refusal {
         "the tenant {tenant} requires locks and the write named none: set lock_address and unlock_address in the backend block (`rezus-server backend-config {tenant}` prints it)"
     )]
     LockRequired {
+        /// Which tenant.
+        tenant: TenantName,
+    },
+    /// The tenant takes encrypted states only.
+    #[error(
+        "the tenant {tenant} requires encrypted states and this one is in clear: give tofu an encryption block, or TF_ENCRYPTION, with state.enforced; or let states in clear in with `rezus-server tenant configure {tenant} --encryption optional`"
+    )]
+    EncryptionRequired {
         /// Which tenant.
         tenant: TenantName,
     },
@@ -211,6 +225,7 @@ impl Refusal {
                     422
                 }
             }
+            Self::EncryptionRequired { .. } => 422,
             Self::UnknownTenant { .. } | Self::NoSuchVersion { .. } => 404,
             Self::TenantExists { .. }
             | Self::NameIsLockId { .. }
@@ -228,6 +243,7 @@ impl Refusal {
             | Self::StillDeclared { .. } => 409,
             Self::TooLarge { .. } => 413,
             Self::Locked { .. }
+            | Self::Frozen { .. }
             | Self::LockNoLongerHeld { .. }
             | Self::LockNotHeld { .. }
             | Self::LockRequired { .. } => 423,
@@ -237,6 +253,7 @@ impl Refusal {
     /// Returns the lock that the answer must show: clients read it from the body of 409 and 423.
     pub fn lock_info(&self) -> Option<&LockInfo> {
         match self {
+            Self::Frozen { freeze } => Some(freeze),
             Self::Locked { holder } | Self::MayNotBreakLocks { holder } => Some(holder),
             Self::NotTheHolder { holder, .. } => holder.as_deref(),
             Self::LockNoLongerHeld { released } => Some(&released.info),

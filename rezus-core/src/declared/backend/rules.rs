@@ -3,7 +3,7 @@
 use crate::base::{TenantName, Timestamp};
 use crate::declared::backend::refusal::Refusal;
 use crate::declared::store::{Content, HeldLock, LockTrace, ReleasedLock, TenantRecord, VersionMeta};
-use crate::declared::{Fingerprint, Lineage, LockId, LockInfo, Serial, VersionNumber};
+use crate::declared::{Encryption, Fingerprint, Lineage, LockId, LockInfo, Serial, VersionNumber};
 
 /// Who asks, as the server knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +55,8 @@ pub(super) fn new_tenant(name: &TenantName, now: Timestamp) -> TenantRecord {
         created_at: now,
         permanent: false,
         require_locks: false,
+        encryption: None,
+        freeze: None,
         lock: None,
         last_released: None,
         head: None,
@@ -76,26 +78,27 @@ pub(super) fn existing_or_new(
     }
 }
 
-/// LOCK: granted when free; granted again to the client that holds it, whose first answer was lost.
+/// LOCK: granted when free and not frozen; granted again to the client that holds it, whose first answer was lost.
 pub(super) fn lock(
     mut record: TenantRecord,
     info: &LockInfo,
     caller: &Caller,
     now: Timestamp,
 ) -> Result<Option<Next>, Refusal> {
-    match &record.lock {
-        Some(held) if held.info.id == info.id => Ok(None),
-        Some(held) => Err(Refusal::Locked { holder: Box::new(held.info.clone()) }),
-        None => {
-            record.lock = Some(HeldLock {
-                info: info.clone(),
-                acquired_at: now,
-                acquired_by: caller.name.clone(),
-                acquired_head: record.head.as_ref().map(|head| head.version),
-            });
-            Ok(Some(Next::settings(Some(record))))
-        }
+    if record.lock.as_ref().is_some_and(|held| held.info.id == info.id) {
+        return Ok(None);
     }
+    not_frozen(&record)?;
+    if let Some(held) = &record.lock {
+        return Err(Refusal::Locked { holder: Box::new(held.info.clone()) });
+    }
+    record.lock = Some(HeldLock {
+        info: info.clone(),
+        acquired_at: now,
+        acquired_by: caller.name.clone(),
+        acquired_head: record.head.as_ref().map(|head| head.version),
+    });
+    Ok(Some(Next::settings(Some(record))))
 }
 
 /// Which lock an UNLOCK means.
@@ -161,6 +164,7 @@ pub(super) fn post(
     lock_id: Option<&LockId>,
     trace: Option<&LockTrace>,
     candidate: &Candidate,
+    encryption: Encryption,
     caller: &Caller,
     now: Timestamp,
 ) -> Result<Option<Next>, Refusal> {
@@ -169,6 +173,7 @@ pub(super) fn post(
     if current.is_some_and(|head| head.fingerprint == candidate.fingerprint) {
         return Ok(None);
     }
+    encrypted_enough(&record.name, candidate.content, encryption)?;
     let disorder = current.and_then(|head| disorder(head, candidate));
     let may_force = lock.is_some_and(|held| held.info.is_state_push());
     let forced = match disorder {
@@ -194,14 +199,38 @@ pub(super) fn post(
     Ok(Some(Next::version(record, mark_intermediate)))
 }
 
-/// Finds the lock a write is made under: the one held, by its ID; none only where none is held and none required.
+/// Refuses a state in clear where states have to be encrypted: no lock and no force lets one in.
+fn encrypted_enough(tenant: &TenantName, content: Content, encryption: Encryption) -> Result<(), Refusal> {
+    match (content, encryption) {
+        (Content::Plain { .. }, Encryption::Required) => {
+            Err(Refusal::EncryptionRequired { tenant: tenant.clone() })
+        }
+        (Content::Plain { .. }, Encryption::Optional) | (Content::Encrypted | Content::Tombstone, _) => {
+            Ok(())
+        }
+    }
+}
+
+/// Refuses what a freeze keeps from clients.
+fn not_frozen(record: &TenantRecord) -> Result<(), Refusal> {
+    match &record.freeze {
+        Some(freeze) if freeze.clients => Err(Refusal::Frozen { freeze: Box::new(freeze.as_lock()) }),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Finds the lock a write is made under: the one held, by its ID; none only where none is held and none required. A lock
+/// that was granted before a freeze is written under all the same: what is under way has to save.
 fn lock_of_write<'a>(
     record: &'a TenantRecord,
     lock_id: Option<&LockId>,
     trace: Option<&LockTrace>,
 ) -> Result<Option<&'a HeldLock>, Refusal> {
     match (&record.lock, lock_id) {
-        (Some(held), Some(id)) if held.info.id == *id => Ok(Some(held)),
+        (Some(held), Some(id)) if held.info.id == *id => return Ok(Some(held)),
+        _ => not_frozen(record)?,
+    }
+    match (&record.lock, lock_id) {
         (Some(held), _) => Err(Refusal::Locked { holder: Box::new(held.info.clone()) }),
         (None, Some(id)) => Err(lock_gone(&record.name, id, trace)),
         (None, None) if record.require_locks => Err(Refusal::LockRequired { tenant: record.name.clone() }),
@@ -268,6 +297,7 @@ pub(super) fn rollback_serial(
     record: &TenantRecord,
     target: Option<&VersionMeta>,
     version: VersionNumber,
+    encryption: Encryption,
 ) -> Result<Serial, Refusal> {
     let tenant = || record.name.clone();
     if let Some(held) = &record.lock {
@@ -288,6 +318,7 @@ pub(super) fn rollback_serial(
     if record.head.as_ref().is_some_and(|head| head.version == version) {
         return Err(Refusal::AlreadyCurrent { version });
     }
+    encrypted_enough(&record.name, target.content, encryption)?;
     record.highest_serial.map_or(target.serial, Serial::next).ok_or(Refusal::SerialsExhausted)
 }
 

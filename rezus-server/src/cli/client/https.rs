@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use axum::http::Request;
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::Full;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
@@ -15,7 +15,8 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::{Answer, ClientError};
+use super::ClientError;
+use super::pieces::{Connection, Pieces};
 
 /// Where systems keep the authorities that they trust: Debian and Alpine, Fedora, openSUSE.
 const SYSTEM: [&str; 3] =
@@ -56,8 +57,8 @@ impl Https {
         Ok(Self { connector: TlsConnector::from(Arc::new(config)), name, host, port })
     }
 
-    /// Sends a request on a connection of its own.
-    pub(super) async fn send(&self, mut request: Request<Full<Bytes>>) -> Result<Answer, ClientError> {
+    /// Sends a request on a connection of its own; the answer's body is still to be read.
+    pub(super) async fn send(&self, mut request: Request<Full<Bytes>>) -> Result<(u16, Pieces), ClientError> {
         let authority = request.uri().authority().map(|authority| authority.as_str().to_owned());
         if let Some(Ok(host)) = authority.map(|authority| authority.parse()) {
             request.headers_mut().insert("host", host);
@@ -73,12 +74,10 @@ impl Https {
         let stream = connect.await.map_err(|error| Self::unreachable(&self.host, error))?;
         let (mut sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.map_err(ClientError::Broken)?;
-        let connection = tokio::spawn(connection);
+        let connection = Connection(tokio::spawn(connection));
         let answer = sender.send_request(request).await.map_err(ClientError::Broken)?;
         let code = answer.status().as_u16();
-        let body = answer.into_body().collect().await.map_err(ClientError::Broken)?.to_bytes();
-        connection.abort();
-        Ok(Answer { code, body })
+        Ok((code, Pieces::Https(answer.into_body(), connection)))
     }
 
     fn unreachable(host: &str, source: io::Error) -> ClientError {

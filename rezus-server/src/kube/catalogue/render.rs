@@ -1,5 +1,6 @@
 //! Makes all objects of a tenant.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rezus_core::base::Timestamp;
@@ -11,9 +12,11 @@ use rezus_core::declared::store::{Content, RefusalRecord, TenantRecord, VersionM
 use super::{PROJECTED, Trouble};
 use crate::kube::credentials::Validity;
 use crate::kube::item::Draft;
-use crate::kube::kinds::{EVENT, KINDS, KindInfo, MACHINE, NAMESPACE, NODE_GROUP, STATE_VERSION, TENANT};
+use crate::kube::kinds::{
+    EVENT, KINDS, KindInfo, MACHINE, NAMESPACE, NODE_GROUP, RUN, STATE_VERSION, TENANT,
+};
 use crate::kube::object::Condition;
-use crate::kube::show::{self, Told};
+use crate::kube::show::{self, KnownRuns, Told};
 
 /// What is known of what a tenant's state declares.
 #[derive(Default)]
@@ -26,8 +29,6 @@ pub(super) struct Known {
     pub(super) trouble: Option<Trouble>,
     /// What an earlier state declared, where this one cannot be read.
     pub(super) remembered: Option<Objects>,
-    /// How long the credentials are good that the state holds.
-    pub(super) validity: Vec<Validity>,
 }
 
 /// What a Tenant shows of its projection.
@@ -49,15 +50,29 @@ impl Summary {
             lifetime: declared.objects.get(&(ResourceKind::Cluster, String::new())).cloned(),
         }
     }
+
+    /// Tells whether a cluster of Talos is declared.
+    pub(super) fn is_talos(&self) -> bool {
+        self.cluster.providers.iter().any(|provider| provider.source.ends_with(TALOS))
+    }
 }
+
+/// The provider of Talos, whatever registry it is from.
+const TALOS: &str = "/siderolabs/talos";
 
 /// All that objects are made of.
 pub(super) struct Facts {
     pub(super) record: TenantRecord,
     pub(super) known: Known,
+    /// How long the credentials are good with which its cluster is reached.
+    pub(super) validity: Vec<Validity>,
     pub(super) versions: Vec<VersionMeta>,
     /// Newest first.
     pub(super) refusals: Vec<RefusalRecord>,
+    /// What is known of its runs.
+    pub(super) runs: KnownRuns,
+    /// The labels that the tenant's operators gave it.
+    pub(super) labels: BTreeMap<String, String>,
     /// The Tenant's conditions when it was shown last.
     pub(super) conditions: Vec<Condition>,
     /// The time.
@@ -88,14 +103,14 @@ impl Facts {
     /// Makes the objects.
     pub(super) fn render(self) -> Rendered {
         let tenant = self.record.name.as_str();
-        let Known { summary, trouble, remembered, validity, .. } = &self.known;
+        let Known { summary, trouble, remembered, .. } = &self.known;
         let known = match (summary, trouble) {
             (Some(summary), _) => show::Known::All {
                 cluster: &summary.cluster,
                 machines: summary.machines,
                 node_groups: summary.node_groups,
             },
-            (None, Some(Trouble::Encrypted)) => show::Known::Encrypted,
+            (None, Some(Trouble::Encrypted(standing))) => show::Known::Encrypted(standing),
             (None, Some(Trouble::Damaged)) => show::Known::Damaged,
             (None, None) => show::Known::Nothing,
         };
@@ -114,7 +129,9 @@ impl Facts {
             known,
             lifetime,
             refused,
-            validity,
+            runs: &self.runs,
+            validity: &self.validity,
+            labels: &self.labels,
             now: self.now,
             before: &self.conditions,
         };
@@ -126,12 +143,14 @@ impl Facts {
             show::event(tenant, &uid, refusal, same.count())
         });
         let versions = self.versions.iter().filter(|meta| meta.content != Content::Tombstone);
-        let versions = versions.map(|meta| show::state_version(&self.record, meta));
+        let versions = versions.map(|meta| show::state_version(&self.record, meta, &self.runs));
+        let runs = self.runs.records.iter().map(|run| show::run(run, &self.versions));
         let mut rendered: Vec<(&'static KindInfo, Vec<Draft>)> = vec![
             (&NAMESPACE, vec![show::namespace(&self.record)]),
             (&TENANT, vec![shown]),
             (&STATE_VERSION, versions.collect()),
             (&EVENT, events.collect()),
+            (&RUN, runs.collect()),
         ];
         if !self.is_shown {
             rendered.extend(PROJECTED.map(|kind| (kind, self.projected(kind))));

@@ -86,6 +86,7 @@ pub(super) fn schemas() -> Map<String, Value> {
         "properties": {
             "name": text("The object's name, unique among its kind in its namespace. Of what a state declares: made from \
                           the address there, and the same as long as that is."),
+            "generateName": text("Of an object to be made that says no name: what its name is to begin with."),
             "namespace": text("The tenant that the object belongs to."),
             "uid": text("What tells the object from any other, over all time: one that went and came again has another."),
             "resourceVersion": text("When the object changed last, as the server counts. For comparison with later reads, \
@@ -93,7 +94,7 @@ pub(super) fn schemas() -> Map<String, Value> {
             "generation": number("The version of the tenant's state in which the spec changed last. It never moves with \
                                   the status."),
             "creationTimestamp": time("When the version of the state was written in which the object appeared, in RFC 3339."),
-            "labels": texts("What objects are selected by: rezuscloud.io/tenant, /role, /node-group and /provider."),
+            "labels": texts("What objects are selected by: rezuscloud.io/tenant, /role, /node-group and /provider; of a Tenant also what its operators gave it."),
             "annotations": texts("What else is said of the object: rezuscloud.io/address is the address of the resource \
                                   instance that declares it, rezuscloud.io/state-version the version of the state that it is \
                                   shown from."),

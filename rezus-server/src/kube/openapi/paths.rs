@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::core_v1;
 use super::dialect::{component, reference};
 use super::meta::{STATUS, group_version_kind};
-use crate::kube::kinds::{KINDS, KindInfo};
+use crate::kube::kinds::{KINDS, KindInfo, Subresource};
 
 /// The parameters of lists and watches: name, type, what for.
 const PARAMETERS: [(&str, &str, &str); 10] = [
@@ -66,14 +66,25 @@ fn kind_paths(info: &KindInfo) -> Vec<(String, Value)> {
         all.clone()
     };
     let one = format!("{of_tenant}/{{name}}");
-    let mut paths =
-        vec![(of_tenant, json!({ "get": list(info, info.namespaced), "parameters": place(info, false) }))];
+    let mut all_of_tenant = json!({ "get": list(info, info.namespaced), "parameters": place(info, false) });
+    if info.is_made() {
+        all_of_tenant["post"] = create(info);
+    }
+    let mut paths = vec![(of_tenant, all_of_tenant)];
     if info.namespaced {
         paths.push((all, json!({ "get": list(info, false) })));
     }
     let parameters = place(info, true);
     paths
         .push((one.clone(), json!({ "get": get(info, ""), "patch": patch(info), "parameters": parameters })));
+    if info.is_made() {
+        for subresource in info.subresources.iter().filter(|subresource| subresource.name != "status") {
+            let operation = if subresource.verb == "create" { act(info, subresource) } else { log(info) };
+            let method = if subresource.verb == "create" { "post" } else { "get" };
+            let item = json!({ method: operation, "parameters": parameters });
+            paths.push((format!("{one}/{}", subresource.name), item));
+        }
+    }
     if info.has_status() {
         paths
             .push((format!("{one}/status"), json!({ "get": get(info, "Status"), "parameters": parameters })));
@@ -127,6 +138,81 @@ fn get(info: &KindInfo, suffix: &str) -> Value {
         "operationId": operation("read", info, suffix),
         "responses": {
             "200": { "description": "The object.", "content": { "application/json": schema } },
+            "default": failure(),
+        },
+        "x-kubernetes-action": "get",
+        "x-kubernetes-group-version-kind": group_version_kind(info, info.kind),
+    })
+}
+
+fn create(info: &KindInfo) -> Value {
+    let schema = json!({ "schema": reference(&component_of(info, "")) });
+    let parameters = [
+        ("dryRun", "string", "All: nothing is made, and the answer is what would be."),
+        ("fieldManager", "string", "Passed over."),
+        (
+            "fieldValidation",
+            "string",
+            "What becomes of unknown fields: Ignore, Warn (the default) or Strict.",
+        ),
+    ]
+    .map(|(name, kind, description)| parameter(name, "query", kind, description));
+    json!({
+        "description": format!("Make a {}.", info.singular),
+        "operationId": operation("create", info, ""),
+        "parameters": parameters,
+        "requestBody": { "required": true, "content": { "application/json": schema } },
+        "responses": {
+            "201": { "description": "The object as it is kept.", "content": { "application/json": schema } },
+            "default": failure(),
+        },
+        "x-kubernetes-action": "post",
+        "x-kubernetes-group-version-kind": group_version_kind(info, info.kind),
+    })
+}
+
+/// What is done with one object by POST, without a body.
+fn act(info: &KindInfo, subresource: &Subresource) -> Value {
+    let schema = json!({ "schema": reference(&component_of(info, "")) });
+    let mut suffix = subresource.name.to_owned();
+    suffix[..1].make_ascii_uppercase();
+    let description = match subresource.name {
+        "approve" => "Agree to what a run has planned.",
+        "cancel" => {
+            "End a run: at once where it waits; one that is under way is interrupted, and killed where it was cancelled before."
+        }
+        _ => "Say that what a run created and no version of the state has is taken care of.",
+    };
+    json!({
+        "description": description,
+        "operationId": operation("create", info, &suffix),
+        "responses": {
+            "200": { "description": "The object as it is then.", "content": { "application/json": schema } },
+            "default": failure(),
+        },
+        "x-kubernetes-action": "post",
+        "x-kubernetes-group-version-kind": group_version_kind(info, info.kind),
+    })
+}
+
+fn log(info: &KindInfo) -> Value {
+    let parameters = [
+        ("follow", "boolean", "Go on until the run ends. As events it does so unless this is false."),
+        ("offset", "integer", "From this byte on. As events, the header Last-Event-ID says the same."),
+    ]
+    .map(|(name, kind, description)| parameter(name, "query", kind, description));
+    let text = json!({ "schema": { "type": "string" } });
+    json!({
+        "description": "Read the log of a run. As text/event-stream each event's id is the offset behind it, and its data a JSON \
+                        string of its piece of the log, in which a byte that is no UTF-8 is the lone surrogate U+DC00 and that \
+                        byte; a comment is sent every 15 seconds. As text nothing is sent while nothing happens.",
+        "operationId": operation("read", info, "Log"),
+        "parameters": parameters,
+        "responses": {
+            "200": {
+                "description": "The log, without secrets.",
+                "content": { "text/plain": text, "text/event-stream": text },
+            },
             "default": failure(),
         },
         "x-kubernetes-action": "get",

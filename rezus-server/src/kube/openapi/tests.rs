@@ -106,6 +106,18 @@ fn each_kind_has_a_schema_and_what_can_be_done_with_it() {
         if info.has_status() {
             operations.push((format!("{base}{place}/{plural}/{{name}}/status"), "get", "get"));
         }
+        if info.is_made() {
+            operations.push((format!("{base}{place}/{plural}"), "post", "post"));
+        }
+        for subresource in info.subresources.iter().filter(|_| info.is_made()) {
+            let (method, action) =
+                if subresource.verb == "create" { ("post", "post") } else { ("get", "get") };
+            operations.push((
+                format!("{base}{place}/{plural}/{{name}}/{}", subresource.name),
+                method,
+                action,
+            ));
+        }
         for (path, method, action) in operations {
             let operation = &document["paths"][&path][method];
             assert_eq!(operation["x-kubernetes-action"], action, "{method} {path}");
@@ -130,7 +142,7 @@ fn operations_are_told_apart_and_their_places_are_parameters() {
             let named = item["parameters"].as_array().map(Vec::as_slice).unwrap_or_default();
             let named: BTreeSet<&str> = named.iter().map(|one| one["name"].as_str().unwrap()).collect();
             assert_eq!(named, places, "{path}");
-            for method in ["get", "patch"] {
+            for method in ["get", "post", "patch"] {
                 if let Some(name) = item[method]["operationId"].as_str() {
                     assert!(names.insert(name.to_owned()), "{name}");
                 }

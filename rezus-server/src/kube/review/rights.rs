@@ -5,7 +5,7 @@ use rezus_core::base::TenantName;
 use serde_json::{Value, json};
 
 use super::{Action, PathAction, ResourceAction};
-use crate::kube::kinds::KINDS;
+use crate::kube::kinds::{KINDS, RUN};
 
 /// All verbs that Kubernetes has for resources.
 const VERBS: [&str; 8] = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
@@ -25,6 +25,7 @@ struct Served {
     subresource: &'static str,
     verbs: &'static [&'static str],
     whose: Whose,
+    /// Which role reads it. What can be made takes an editor.
     needs: Role,
 }
 
@@ -54,17 +55,20 @@ fn served() -> Vec<Served> {
             group: info.group(),
             resource: info.plural,
             subresource: "",
-            verbs: &crate::kube::kinds::VERBS,
+            verbs: info.verbs,
             whose,
             needs: Role::View,
         };
-        let sub = |subresource, needs| Served { subresource, verbs: &["get"], needs, ..main };
         served.push(main);
-        let needs = |subresource: &str| match subresource {
-            "kubeconfig" | "talosconfig" => Role::Edit,
-            _ => Role::View,
-        };
-        served.extend(info.subresources.iter().map(|subresource| sub(subresource, needs(subresource))));
+        served.extend(info.subresources.iter().map(|subresource| Served {
+            subresource: subresource.name,
+            verbs: std::slice::from_ref(&subresource.verb),
+            needs: match subresource.name {
+                "kubeconfig" | "talosconfig" => Role::Edit,
+                _ => Role::View,
+            },
+            ..main
+        }));
     }
     for (group, resource) in [
         (AUTHORIZATION, "selfsubjectaccessreviews"),
@@ -84,15 +88,16 @@ fn served() -> Vec<Served> {
 }
 
 impl Served {
-    fn may(&self, asker: &Identity, namespace: &str, name: &str) -> bool {
+    fn may(&self, asker: &Identity, verb: &str, namespace: &str, name: &str) -> bool {
+        let needs = if verb == "create" { Role::Edit } else { self.needs };
         let in_tenant = |tenant: &str| {
             tenant.parse().map_or(asker.access.role_everywhere(), |tenant| asker.access.role_in(&tenant))
-                >= Some(self.needs)
+                >= Some(needs)
         };
-        let in_any = match self.needs {
+        let in_any = match needs {
             // What is listed over all tenants is cut down to what the asker sees.
             Role::View => asker.access.role_somewhere().is_some(),
-            Role::Edit | Role::Admin => asker.access.role_everywhere() >= Some(self.needs),
+            Role::Edit | Role::Admin => asker.access.role_everywhere() >= Some(needs),
         };
         match (self.whose, namespace, name) {
             (Whose::Asker, _, _) => true,
@@ -155,12 +160,15 @@ fn decide_each(asker: &Identity, action: &ResourceAction) -> Result<(), String> 
             if !served.verbs.contains(verb) {
                 return Err(match served.whose {
                     Whose::Asker => format!("{resource} can be created, and nothing else"),
+                    Whose::Namespace if resource == RUN.plural => format!(
+                        "{resource} are made, approved and cancelled, and neither changed nor deleted"
+                    ),
                     Whose::Namespace | Whose::Name | Whose::All => format!(
                         "{resource} is read-only: change the tenant's configuration and apply it with tofu or terraform"
                     ),
                 });
             }
-            if !served.may(asker, namespace, name) {
+            if !served.may(asker, verb, namespace, name) {
                 let (user, namespace) = (&asker.name, namespace.as_str());
                 // What is no tenant's name is not repeated: it may be anything.
                 let place = match (served.whose, TenantName::parse(namespace)) {
@@ -188,22 +196,28 @@ fn decide_each(asker: &Identity, action: &ResourceAction) -> Result<(), String> 
 pub(super) fn rules(asker: &Identity, namespace: &str) -> Value {
     let mut rules: Vec<(Value, Vec<String>)> = Vec::new();
     for one in served() {
-        let of_all = one.may(asker, namespace, "");
+        let may = |verb: &&&str| one.may(asker, verb, namespace, "");
+        let of_all: Vec<&str> = one.verbs.iter().filter(may).copied().collect();
         // What is not of all tenants may be of this one.
-        let of_this =
-            one.whose == Whose::Name && !namespace.is_empty() && one.may(asker, namespace, namespace);
-        if !of_all && !of_this {
-            continue;
-        }
-        let mut rule = json!({ "verbs": one.verbs, "apiGroups": [one.group] });
-        if !of_all {
-            rule["resourceNames"] = json!([namespace]);
-        }
-        let slash = if one.subresource.is_empty() { "" } else { "/" };
-        let resource = format!("{}{slash}{}", one.resource, one.subresource);
-        match rules.iter_mut().find(|(known, _)| *known == rule) {
-            Some((_, resources)) => resources.push(resource),
-            None => rules.push((rule, vec![resource])),
+        let may = |verb: &&&str| {
+            one.whose == Whose::Name && !namespace.is_empty() && one.may(asker, verb, namespace, namespace)
+        };
+        let of_this: Vec<&str> =
+            one.verbs.iter().filter(may).filter(|verb| !of_all.contains(verb)).copied().collect();
+        for (verbs, is_of_all) in [(of_all, true), (of_this, false)] {
+            if verbs.is_empty() {
+                continue;
+            }
+            let mut rule = json!({ "verbs": verbs, "apiGroups": [one.group] });
+            if !is_of_all {
+                rule["resourceNames"] = json!([namespace]);
+            }
+            let slash = if one.subresource.is_empty() { "" } else { "/" };
+            let resource = format!("{}{slash}{}", one.resource, one.subresource);
+            match rules.iter_mut().find(|(known, _)| *known == rule) {
+                Some((_, resources)) => resources.push(resource),
+                None => rules.push((rule, vec![resource])),
+            }
         }
     }
     let rules = rules.into_iter().map(|(mut rule, resources)| {

@@ -5,13 +5,14 @@ use rezus_core::declared::store::{Content, RefusalRecord, TenantRecord, VersionM
 use rezus_core::declared::{Lineage, Serial};
 use serde_json::json;
 
+use super::run::KnownRuns;
 use super::uid;
 use crate::kube::item::{Draft, Row};
 use crate::kube::kinds::{EVENT, STATE_VERSION};
 use crate::kube::object::{Object, seconds};
 
-/// Shows a version. Its name is `v` and its number.
-pub fn state_version(record: &TenantRecord, meta: &VersionMeta) -> Draft {
+/// Shows a version, which a run may have written. Its name is `v` and its number.
+pub fn state_version(record: &TenantRecord, meta: &VersionMeta, runs: &KnownRuns) -> Draft {
     let tenant = record.name.as_str();
     let name = format!("v{}", meta.version);
     let mut object = Object::new(&STATE_VERSION, &name, SpecFields::new()).within(tenant);
@@ -42,6 +43,9 @@ pub fn state_version(record: &TenantRecord, meta: &VersionMeta) -> Draft {
         object.field("rollbackOf", &version.get());
     }
     object.field("encrypted", &(meta.content == Content::Encrypted));
+    if let Some(run) = runs.writer(&meta.written_by) {
+        object.field("run", &run);
+    }
     let written = meta.written_at.as_millis().to_string();
     let object = object.created(uid(&["StateVersion", tenant, &name, &written, &sha256]), meta.written_at);
     let cells = Row::default()

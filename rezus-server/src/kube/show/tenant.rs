@@ -1,5 +1,7 @@
 //! Shows tenants: what their states declare as a whole, and what hinders knowing it.
 
+use std::collections::BTreeMap;
+
 use rezus_core::base::Timestamp;
 use rezus_core::declared::projection::{Lifetime, SpecFields};
 use rezus_core::declared::resource::Cluster;
@@ -9,11 +11,13 @@ use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::{of_state, uid};
+use super::run::KnownRuns;
+use super::{of_runs, of_state, uid};
 use crate::kube::credentials::{self, Validity};
 use crate::kube::item::{Draft, Row};
 use crate::kube::kinds::{NAMESPACE, TENANT};
 use crate::kube::object::{Condition, Object};
+use crate::pulls::Standing;
 
 /// What of a tenant's state can be told.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +34,7 @@ pub enum Known<'a> {
     /// There is no state.
     Nothing,
     /// The state is encrypted: counts are absent, never zero.
-    Encrypted,
+    Encrypted(&'a Standing),
     /// The state is kept, but not as it was written.
     Damaged,
 }
@@ -46,8 +50,12 @@ pub struct Told<'a> {
     pub lifetime: Option<&'a Lifetime>,
     /// The last write that was refused, if none was accepted since.
     pub refused: Option<&'a RefusalRecord>,
-    /// How long the credentials are good that its state holds.
+    /// What is known of its runs.
+    pub runs: &'a KnownRuns,
+    /// How long the credentials are good with which its cluster is reached.
     pub validity: &'a [Validity],
+    /// The labels that its operators gave it.
+    pub labels: &'a BTreeMap<String, String>,
     /// The time.
     pub now: Timestamp,
     /// The conditions it had when it was shown last: what holds on holds since then.
@@ -60,7 +68,8 @@ impl Known<'_> {
         match self {
             Self::All { .. } => "Available",
             Self::Nothing => "NoState",
-            Self::Encrypted => "Encrypted",
+            Self::Encrypted(Standing::Waiting) => "Decrypting",
+            Self::Encrypted(_) => "Encrypted",
             Self::Damaged => "Damaged",
         }
     }
@@ -81,12 +90,15 @@ pub fn tenant(told: Told<'_>) -> (Draft, Vec<Condition>) {
     let Told { record, known, lifetime, .. } = told;
     let fields = match known {
         Known::All { cluster, .. } => cluster.spec_fields(),
-        Known::Nothing | Known::Encrypted | Known::Damaged => SpecFields::new(),
+        Known::Nothing | Known::Encrypted(_) | Known::Damaged => SpecFields::new(),
     };
     let name = record.name.as_str();
     let mut object = Object::new(&TENANT, name, fields);
     // What no mapping knows is said of the state.
     let unmapped = object.take_field("unmapped");
+    for (key, value) in told.labels {
+        object.given_label(key, value);
+    }
     object.label("rezuscloud.io/tenant", Some(name));
     let head = record.head.as_ref().filter(|head| head.content != Content::Tombstone);
     let mut cells = Row::default().text(Some(name)).text(Some(known.phase()));
@@ -111,9 +123,9 @@ pub fn tenant(told: Told<'_>) -> (Draft, Vec<Condition>) {
     cells = cells.unknown().age(created);
     cells = match known {
         Known::All { node_groups, .. } => cells.number(count(node_groups)),
-        Known::Nothing | Known::Encrypted | Known::Damaged => cells.unknown(),
+        Known::Nothing | Known::Encrypted(_) | Known::Damaged => cells.unknown(),
     };
-    let cells = cells.number(0).text(None).unknown();
+    let cells = cells.number(count(told.runs.records.len())).text(told.runs.last_end()).unknown();
     (Draft::new(&TENANT, object, Vec::new(), cells), conditions)
 }
 
@@ -121,7 +133,7 @@ fn count(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX)
 }
 
-/// What is to be said of the state.
+/// What is to be said of the state, and what runs say.
 fn conditions(told: Told<'_>, head: Option<&VersionMeta>) -> Vec<Condition> {
     let Told { record, known, refused, before, .. } = told;
     let since = head.map_or(record.created_at, |head| head.written_at);
@@ -137,12 +149,27 @@ fn conditions(told: Told<'_>, head: Option<&VersionMeta>) -> Vec<Condition> {
             let (complete, reason) =
                 if types.is_empty() { (true, "AllTypesKnown") } else { (false, "UnknownTypes") };
             say("MappingComplete", complete, reason, types.join(", "), since);
-            say("StateUnencrypted", true, "InClear", String::new(), since);
+            if head.is_some_and(|head| head.content == Content::Encrypted) {
+                say("StateEncrypted", true, "Envelope", String::new(), since);
+            } else {
+                say("StateUnencrypted", true, "InClear", String::new(), since);
+            }
         }
-        Known::Encrypted => {
-            let message =
-                "the state is encrypted and its key is not here: what it declares is not known".to_owned();
-            say("SpecAvailable", false, "Encrypted", message, since);
+        Known::Encrypted(standing) => {
+            let (reason, message) = match standing {
+                Standing::NoKey => (
+                    "Encrypted",
+                    "the state is encrypted and its key is not here: what it declares is not known"
+                        .to_owned(),
+                ),
+                Standing::Waiting => {
+                    ("Decrypting", "the state is encrypted, and is being decrypted".to_owned())
+                }
+                Standing::Failed(why) => {
+                    ("DecryptFailed", format!("the state is encrypted, and cannot be decrypted: {why}"))
+                }
+            };
+            say("SpecAvailable", false, reason, message, since);
             say("StateEncrypted", true, "Envelope", String::new(), since);
         }
         Known::Damaged => {
@@ -166,6 +193,9 @@ fn conditions(told: Told<'_>, head: Option<&VersionMeta>) -> Vec<Condition> {
         );
         say("WriteRefused", true, "Refused", message, refusal.at);
     }
+    let version = head.map(|head| head.version.get());
+    let of_runs = of_runs::conditions(told.runs, version, record.created_at);
+    conditions.extend(of_runs.into_iter().map(|condition| since_when(condition, before)));
     conditions
 }
 

@@ -8,7 +8,7 @@ use rezus_server::{api, kube, state_backend, telemetry};
 use serde_json::json;
 
 use super::people::{Closed, FOREIGN, LET_IN, OWN, STRANGERS, secret, token_id};
-use super::rows::{Row, described_rows, kube_rows, rows};
+use super::rows::{Row, described_rows, kube_rows, rows, run_rows};
 use crate::in_process::local;
 
 /// What anybody may ask without being somebody.
@@ -30,13 +30,15 @@ fn routes() -> BTreeSet<(&'static str, &'static str)> {
     let kube = kube::PATHS.iter().copied().map(|path| ("GET", path));
     let described = kube::discovery::PATHS.into_iter().chain(kube::openapi::PATHS).map(|path| ("GET", path));
     let reviews = kube::review::PATHS.into_iter().map(|path| ("POST", path));
-    health.chain(json).chain(kube).chain(described).chain(reviews).chain(states).collect()
+    let runs = std::iter::once(kube::RUNS).chain(kube::ACTS).map(|path| ("POST", path));
+    health.chain(json).chain(kube).chain(runs).chain(described).chain(reviews).chain(states).collect()
 }
 
 fn table() -> Vec<Row> {
     let mut table = rows();
     table.extend(described_rows());
     table.extend(kube::PATHS.iter().copied().flat_map(kube_rows));
+    table.extend(run_rows());
     table
 }
 
@@ -62,7 +64,9 @@ fn every_route_has_a_row_and_every_row_a_route() {
         |method: &str, path: &str| rights::of(method, path, path).right == rights::Right::Anybody;
     let unruled: Vec<_> = routes
         .difference(&ruled)
-        .filter(|(method, path)| !kube::PATHS.contains(path) && !is_described(method, path))
+        .filter(|(method, path)| {
+            !kube::PATHS.contains(path) && !kube::ACTS.contains(path) && !is_described(method, path)
+        })
         .collect();
     assert!(unruled.is_empty(), "without a rule, and so open to nobody: {unruled:?}");
 }

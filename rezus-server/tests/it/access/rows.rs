@@ -1,6 +1,6 @@
 //! What each route answers to whom: the table that the matrix is checked against.
 
-use rezus_server::kube::{discovery, openapi, review};
+use rezus_server::kube::{self, discovery, openapi, review};
 use serde_json::json;
 
 use super::people::OWN;
@@ -112,7 +112,25 @@ pub(super) fn rows() -> Vec<Row> {
         admin("PATCH", "/rezus/v1/tenants/{tenant}")
             .with(r#"{"requireLocks":true}"#)
             .named("tenant.configure"),
+        // What is the server's, only who is its admin names.
+        row("PATCH", "/rezus/v1/tenants/{tenant}", ADMINS_EVERYWHERE, ADMINS_EVERYWHERE)
+            .with(r#"{"dir":"/"}"#)
+            .named("tenant.configure"),
+        // It is no file.
+        row("PATCH", "/rezus/v1/tenants/{tenant}", ADMINS_EVERYWHERE, ADMINS_EVERYWHERE)
+            .with(r#"{"kubeconfigFile":"/"}"#)
+            .answers(422)
+            .named("tenant.configure"),
+        admin("PATCH", "/rezus/v1/tenants/{tenant}")
+            .with(r#"{"encryption":"optional"}"#)
+            .named("tenant.configure"),
         admin("DELETE", "/rezus/v1/tenants/{tenant}").answers(204).named("tenant.remove"),
+        // What is sent is no archive.
+        admin("PUT", "/rezus/v1/tenants/{tenant}/configuration").answers(415).named("tenant.configuration"),
+        edit("PUT", "/rezus/v1/tenants/{tenant}/freeze")
+            .with(r#"{"reason":"audit","clients":true}"#)
+            .named("tenant.freeze"),
+        edit("DELETE", "/rezus/v1/tenants/{tenant}/freeze").named("tenant.unfreeze"),
         view("GET", "/rezus/v1/tenants/{tenant}/locks"),
         edit("DELETE", "/rezus/v1/tenants/{tenant}/locks").named("lock.break"),
         view("GET", "/rezus/v1/tenants/{tenant}/refusals"),
@@ -210,7 +228,19 @@ pub(super) fn kube_rows(route: &'static str) -> Vec<Row> {
         let row = row(method, route, own, foreign).answers(code);
         if is_credential { row.named("credential.read") } else { row }
     });
-    rows.collect()
+    // Runs alone can be made.
+    rows.filter(|row| (row.method, row.route) != ("POST", kube::RUNS)).collect()
+}
+
+/// The rows of what is done with runs. The tenants have nothing to run, and so no run.
+pub(super) fn run_rows() -> Vec<Row> {
+    let run =
+        json!({ "apiVersion": "rezuscloud.io/v1alpha1", "kind": "Run", "spec": { "operation": "plan" } });
+    let mut rows = vec![edit("POST", kube::RUNS).with(run.to_string()).answers(409).named("run.create")];
+    for (route, action) in kube::ACTS.into_iter().zip(["run.approve", "run.cancel", "run.dismiss"]) {
+        rows.push(edit("POST", route).answers(404).named(action));
+    }
+    rows
 }
 
 /// The rows of what whoever is somebody may ask: what is served, how it is described, what they may do.

@@ -25,6 +25,8 @@ fn arguments(command: &str, server: &Server) -> Option<Vec<String>> {
         "state list" | "state refusals" | "tenant show" | "backend-config" | "tenant require-locks" => {
             &[TENANT]
         }
+        "tenant configure" => &[TENANT, "--server-dir", "/", "--secret-var", "token=file:/run/token"],
+        "tenant freeze" => &[TENANT, "--reason", "audit"],
         "state diff" | "diff" => &[TENANT, "1", "2"],
         "get" => &["machines", "--tenant", TENANT],
         "explain" => &[TENANT, MACHINE],
@@ -34,7 +36,7 @@ fn arguments(command: &str, server: &Server) -> Option<Vec<String>> {
         "state pin" | "state rollback" => &[TENANT, "1"],
         "state prune" => &["--dry-run"],
         "tenant list" | "lock list" | "index rebuild" | "token list" | "user list" | "group list"
-        | "audit" => &[],
+        | "audit" | "run list" => &[],
         "token create" => &["--backend", TENANT],
         "token revoke" => &["nothing"],
         "user show" | "user remove" | "user groups" => &["ana"],
@@ -43,10 +45,13 @@ fn arguments(command: &str, server: &Server) -> Option<Vec<String>> {
         }
         "tenant create" => &["another"],
         // The first is refused: the state declares something.
-        "tenant delete" | "lock break" => &[TENANT],
+        // Runs are refused: everybody could run programs as the server.
+        "tenant delete" | "lock break" | "tenant unfreeze" | "run plan" | "run apply" | "run destroy"
+        | "run drift" => &[TENANT],
+        "run show" | "run logs" | "run approve" | "run cancel" | "run dismiss" => &[TENANT, "nothing"],
         "completions" => &["bash"],
         // These run until they are ended; their output is what the other tests read.
-        "serve" | "demo" => &["--help"],
+        "serve" | "demo" | "supervise" => &["--help"],
         _ => return None,
     };
     Some(words.iter().map(|word| (*word).to_owned()).collect())
@@ -104,6 +109,8 @@ async fn no_command_prints_a_secret() {
                 "audit",
                 "get",
                 "project",
+                "run list",
+                "run show",
             ];
             if takes_output.contains(&name.as_str()) {
                 command.args(["-o", output]);
@@ -111,7 +118,8 @@ async fn no_command_prints_a_secret() {
             if name == "diff" && output == "json" {
                 command.arg("--json");
             }
-            let takes_no_target = ["completions", "serve", "demo", "project"].contains(&name.as_str());
+            let takes_no_target =
+                ["completions", "serve", "demo", "supervise", "project"].contains(&name.as_str());
             if !takes_no_target && !name.starts_with("mappings ") {
                 command.arg("--data-dir").arg(server.data_dir());
             }

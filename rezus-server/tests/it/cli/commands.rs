@@ -124,7 +124,22 @@ async fn every_other_command(way: &Way<'_>, url: &str) {
     way.run(&["tenant", "require-locks", "web", "off"]).await.done();
     assert_eq!(way.run(&["tenant", "show", "web", "-o", "json"]).await.json()["requireLocks"], false);
 
-    let heads = ["TENANT", "WHO", "OPERATION", "AGE", "FROM", "ID"];
+    std::fs::create_dir_all(way.scratch.join("configuration")).unwrap();
+    let main = way.file("configuration/main.tf", "# nothing");
+    let dir = Path::new(&main).parent().unwrap().to_str().unwrap();
+    way.run(&["tenant", "configure", "web", "--dir", dir, "--label", "env=prod"]).await.done();
+    let shown = way.run(&["tenant", "show", "web"]).await.done();
+    assert!(shown.contains("Labels:        env=prod") && shown.contains("archive "), "{shown}");
+    way.run(&["tenant", "freeze", "web", "--reason", "audit"]).await.done();
+    let frozen = way.run(&["lock", "list", "web"]).await.done();
+    has_rows(
+        &frozen,
+        &["TENANT", "WHO", "OPERATION", "AGE", "FROM", "HOLDER", "ID", "REASON"],
+        &[&["freeze", "audit"]],
+    );
+    way.run(&["tenant", "unfreeze", "web"]).await.done();
+
+    let heads = ["TENANT", "WHO", "OPERATION", "AGE", "FROM", "HOLDER", "ID", "REASON"];
     let locks = way.run(&["lock", "list"]).await.done();
     has_rows(&locks, &heads, &[&["locked", "root@vm", APPLY, "127.0.0.1", &lock::id(1)]]);
     let locks = way.run(&["lock", "list", "locked", "-o", "json"]).await.json();

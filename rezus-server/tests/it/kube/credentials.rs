@@ -15,7 +15,7 @@ use crate::tools;
 const ADDRESS: &str = "talos_cluster_kubeconfig.this";
 
 /// A certificate that ends at the beginning of a year's 9 January, and its key: PEM in base64.
-fn client(year: i32) -> (String, String) {
+pub(super) fn client(year: i32) -> (String, String) {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::default();
     params.not_after = rcgen::date_time_ymd(year, 1, 9);
@@ -24,7 +24,7 @@ fn client(year: i32) -> (String, String) {
 }
 
 /// A state with a kubeconfig whose client certificate ends on 9 January.
-fn state(serial: u64, year: i32) -> String {
+pub(super) fn state(serial: u64, year: i32) -> String {
     let (certificate, key) = client(year);
     let configuration = json!({
         "host": "https://192.0.2.10:6443",
@@ -35,13 +35,13 @@ fn state(serial: u64, year: i32) -> String {
     of_attributes(serial, &json!({ "id": "c", "kubernetes_client_configuration": configuration }))
 }
 
-fn of_attributes(serial: u64, attributes: &Value) -> String {
+pub(super) fn of_attributes(serial: u64, attributes: &Value) -> String {
     let instance = json!({ "schema_version": 1, "attributes": attributes, "sensitive_attributes": [] });
     let provider = "provider[\"registry.opentofu.org/siderolabs/talos\"]";
     state_of("credentials", serial, &[block_of("talos_cluster_kubeconfig", "this", provider, &[instance])])
 }
 
-async fn current(plane: &InProcess) -> (Value, Value, String) {
+pub(super) async fn current(plane: &InProcess) -> (Value, Value, String) {
     let tenant = plane.get(&format!("{API}/tenants/web")).await.expect(200, "tenant").json();
     let condition = condition(&tenant, "CredentialsCurrent").unwrap_or_else(|| panic!("{tenant}"));
     (
@@ -99,13 +99,14 @@ async fn what_cannot_be_used_is_named_and_never_given_out() {
         let refused = plane.get(&format!("{API}/tenants/web/kubeconfig")).await.expect(404, field).message();
         assert!(refused.contains(field) && !refused.contains(&key), "{refused}");
     }
-    // Kept out of the state: there is nothing to tell, and nothing to give.
+    // Kept out of the state: there is nothing to give.
     plane
         .post("web", of_attributes(9, &json!({ "kubernetes_client_configuration": null })))
         .await
         .expect(200, "POST");
-    let tenant = plane.get(&format!("{API}/tenants/web")).await.json();
-    assert!(condition(&tenant, "CredentialsCurrent").is_none());
+    let (holds, reason, message) = current(&plane).await;
+    assert_eq!((holds, reason), ("False".into(), "CredentialMissing".into()));
+    assert!(message.contains("no Kubernetes credential") && message.contains("no Talos"), "{message}");
     for path in ["/tenants/web/kubeconfig", "/tenants/web/talosconfig", "/tenants/nobody/kubeconfig"] {
         plane.get(&format!("{API}{path}")).await.expect(404, path).message();
     }

@@ -234,5 +234,15 @@ async fn c14_without_credentials_in_the_state_the_projection_is_complete() {
         assert_eq!(condition(&tenant, "SpecAvailable").unwrap()["status"], "True", "{what}");
         assert_eq!(condition(&tenant, "MappingComplete").unwrap()["status"], "True", "{what}");
         assert_eq!(tenant["spec"]["machines"], 5);
+        let credentials = condition(&tenant, "CredentialsCurrent").unwrap();
+        assert_eq!(
+            (&credentials["status"], &credentials["reason"]),
+            (&"False".into(), &"CredentialMissing".into())
+        );
+        let message = credentials["message"].as_str().unwrap();
+        assert!(
+            message.contains("no Kubernetes credential") && message.contains("no Talos credential"),
+            "{what}: {message}"
+        );
     }
 }

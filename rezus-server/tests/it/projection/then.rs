@@ -225,7 +225,9 @@ async fn writes_are_refused_on_every_path_with_where_the_change_belongs() {
             _ => "a",
         };
         let target = path.replace("{tenant}", "web").replace("{name}", name);
-        for method in ["POST", "PUT", "PATCH", "DELETE"] {
+        // Runs are made: `runs/api.rs`.
+        let is_run = path.split('/').any(|piece| piece == "runs");
+        for method in ["POST", "PUT", "PATCH", "DELETE"].into_iter().filter(|_| !is_run) {
             for target in [target.clone(), target.replace("web", "nobody"), format!("{target}?version=1")] {
                 let body = json!({ "apiVersion": "rezuscloud.io/v1alpha1", "kind": "Machine" }).to_string();
                 let answer = plane.send(method, &target, body).await.expect(405, &target);

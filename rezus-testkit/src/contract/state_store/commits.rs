@@ -6,15 +6,15 @@
 use std::sync::Arc;
 
 use rezus_core::declared::store::{Change, CommitError, Revision, StateStore, TenantRecord, VersionMeta};
-use rezus_core::declared::{Serial, VersionNumber};
+use rezus_core::declared::{Encryption, Freeze, Serial, VersionNumber};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
 use super::StateStoreFixture;
 use crate::contract::poll::drop_after;
 use crate::sample::{
-    append_to, body_of, commit_body, compressible_bytes, decide, held_lock, new_version, random_bytes,
-    remove, tenant,
+    append_to, body_of, commit_body, compressible_bytes, decide, held_lock, new_version, noon_plus,
+    random_bytes, remove, tenant,
 };
 
 /// Of many clients that decided on the same record, exactly one has its way; the others are told, and what they wanted
@@ -100,6 +100,12 @@ pub async fn settings_are_changed_without_a_version(fixture: &dyn StateStoreFixt
     let mut creation = decide(store.as_ref(), &prod).await;
     let record = creation.record.as_mut().unwrap();
     (record.permanent, record.require_locks) = (false, true);
+    record.freeze = Some(Freeze {
+        by: "ana".to_owned(),
+        reason: "an \"audit\"".to_owned(),
+        at: noon_plus(7),
+        clients: true,
+    });
     let created = record.clone();
     store.commit(creation).await.unwrap();
     let (record, first_revision) = store.tenant(&prod).await.unwrap().unwrap();
@@ -108,9 +114,14 @@ pub async fn settings_are_changed_without_a_version(fixture: &dyn StateStoreFixt
     let versions = store.versions(&prod).await.unwrap();
 
     let mut seen = vec![first_revision];
-    for require_locks in [false, true, false] {
+    for (require_locks, encryption) in
+        [(false, Some(Encryption::Optional)), (true, Some(Encryption::Required)), (false, None)]
+    {
         let mut change = decide(store.as_ref(), &prod).await;
-        change.record.as_mut().unwrap().require_locks = require_locks;
+        let changed = change.record.as_mut().unwrap();
+        changed.require_locks = require_locks;
+        changed.encryption = encryption;
+        changed.freeze = changed.freeze.take().filter(|_| !require_locks);
         let wanted = change.record.clone().unwrap();
         store.commit(change).await.unwrap();
         let (record, revision) = store.tenant(&prod).await.unwrap().unwrap();
