@@ -52,6 +52,15 @@ impl<'a> Contest<'a> {
         ratios.sort_unstable_by(f64::total_cmp);
         ratios.get(ratios.len() / 2).copied().unwrap_or(f64::NAN)
     }
+
+    /// Returns how much longer `one` took than `other`, in milliseconds: the median of what each round says.
+    pub fn excess(&self, one: usize, other: usize) -> f64 {
+        let pairs = self.times[one].iter().zip(&self.times[other]);
+        let mut excesses: Vec<f64> =
+            pairs.map(|(one, other)| (one.as_secs_f64() - other.as_secs_f64()) * 1e3).collect();
+        excesses.sort_unstable_by(f64::total_cmp);
+        excesses.get(excesses.len() / 2).copied().unwrap_or(f64::NAN)
+    }
 }
 
 /// How many contestants and rounds: what they run is not shown.
@@ -112,6 +121,7 @@ mod tests {
         });
         contest.run(5).unwrap();
         assert!((contest.ratio(slow, fast) - 3.0).abs() < 1e-9);
+        assert!((contest.excess(slow, fast) - 80.0).abs() < 1e-6);
         assert_eq!(contest.median(fast), Duration::from_millis(40));
     }
 }

@@ -7,6 +7,7 @@ mod contest;
 mod machines;
 mod process;
 mod ready_made;
+mod runs;
 mod server;
 mod state;
 mod table;
@@ -16,11 +17,12 @@ use std::error::Error;
 
 pub use contest::{Contest, percentile, timed};
 pub use machines::{machines_state, servers_state};
-pub use process::{answer_peak, ask_child, child_job, processor_time, program, vm_kib};
+pub use process::{answer_peak, ask_child, child_job, children, processor_time, program, vm_kib};
 pub use ready_made::ReadyMade;
+pub use runs::NewRun;
 pub use server::{Client, Server, server_binary};
 pub use state::{every, numbered};
-pub use table::{Promise, Row, print, say};
+pub use table::{Promise, Row, print, say, span};
 pub use wire::{Asked, Dial, Lines, Protocol, Wire};
 
 /// The result of what may fail for any reason: a benchmark then ends.

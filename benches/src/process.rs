@@ -74,3 +74,24 @@ pub fn program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|directory| directory.join(name)).find(|file| file.is_file())
 }
+
+/// Returns the children of a process that were started with this argument.
+///
+/// # Errors
+///
+/// When the kernel does not say what there is.
+pub fn children(parent: u32, argument: &str) -> Outcome<Vec<u32>> {
+    let mut children = Vec::new();
+    for entry in std::fs::read_dir("/proc")? {
+        let Ok(number) = entry?.file_name().to_string_lossy().parse::<u32>() else { continue };
+        // One that has ended meanwhile is none.
+        let read = |file: &str| std::fs::read_to_string(format!("/proc/{number}/{file}")).unwrap_or_default();
+        let is_child = read("status")
+            .lines()
+            .any(|line| line.strip_prefix("PPid:").is_some_and(|text| text.trim().parse() == Ok(parent)));
+        if is_child && read("cmdline").split('\0').any(|word| word == argument) {
+            children.push(number);
+        }
+    }
+    Ok(children)
+}

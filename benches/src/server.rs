@@ -1,11 +1,14 @@
 //! The real server as a process, and a client that keeps its connection.
 
+use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use reqwest::{Body, Method};
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Body, Method, Response};
+use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
@@ -44,7 +47,16 @@ impl Server {
     ///
     /// When it does not become ready.
     pub async fn start(binary: &Path, data_dir: &Path) -> Outcome<Self> {
-        let (child, urls) = begin(binary, data_dir, &["--no-tls", "--no-auth"]).await?;
+        Self::start_with(binary, data_dir, &[]).await
+    }
+
+    /// Does the same with these variables in its environment.
+    ///
+    /// # Errors
+    ///
+    /// When it does not become ready.
+    pub async fn start_with(binary: &Path, data_dir: &Path, environment: &[(&str, &OsStr)]) -> Outcome<Self> {
+        let (child, urls) = begin(binary, data_dir, &["--no-tls", "--no-auth"], environment).await?;
         let url = urls.into_iter().find(|url| url.starts_with("http://"));
         Ok(Self { child, url: url.ok_or("the server did not say where it listens")?, guarded: None })
     }
@@ -55,7 +67,7 @@ impl Server {
     ///
     /// When it does not become ready, or there is no token in its `admin.kubeconfig`.
     pub async fn start_guarded(binary: &Path, data_dir: &Path) -> Outcome<Self> {
-        let (child, urls) = begin(binary, data_dir, &["--tls", "127.0.0.1:0"]).await?;
+        let (child, urls) = begin(binary, data_dir, &["--tls", "127.0.0.1:0"], &[]).await?;
         let find = |scheme: &str| urls.iter().find_map(|url| url.strip_prefix(scheme));
         let (Some(plain), Some(secure)) = (find("http://"), find("https://")) else {
             return Err("the server did not say where it listens".into());
@@ -79,6 +91,11 @@ impl Server {
         Dial::new(*address, authority, Some(token))
     }
 
+    /// The URL of the listener without TLS.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
     /// Returns a client with a connection of its own.
     ///
     /// # Errors
@@ -95,7 +112,16 @@ impl Server {
     ///
     /// When the process is gone.
     pub fn vm_kib(&self, figure: &str) -> Outcome<u64> {
-        process::vm_kib(self.child.id().ok_or("the server has ended")?, figure)
+        process::vm_kib(self.id()?, figure)
+    }
+
+    /// Returns the number of the process.
+    ///
+    /// # Errors
+    ///
+    /// When it is gone.
+    pub fn id(&self) -> Outcome<u32> {
+        Ok(self.child.id().ok_or("the server has ended")?)
     }
 
     /// Kills the server, and returns once it has let go of its data directory.
@@ -109,10 +135,15 @@ impl Server {
 }
 
 /// Starts a server process, and returns the URLs that it says it listens on once it is ready.
-async fn begin(binary: &Path, data_dir: &Path, arguments: &[&str]) -> Outcome<(Child, Vec<String>)> {
+async fn begin(
+    binary: &Path,
+    data_dir: &Path,
+    arguments: &[&str],
+    environment: &[(&str, &OsStr)],
+) -> Outcome<(Child, Vec<String>)> {
     let mut command = Command::new(binary);
     command.arg("serve").arg("--data-dir").arg(data_dir).args(["--plain", "127.0.0.1:0"]).args(arguments);
-    command.env_clear().env("REZUS_LOG__LEVEL", "warn");
+    command.env_clear().env("REZUS_LOG__LEVEL", "warn").envs(environment.iter().copied());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit()).kill_on_drop(true);
     let mut child = command.spawn()?;
     let mut lines = BufReader::new(child.stdout.take().ok_or("no standard output")?).lines();
@@ -163,17 +194,36 @@ impl Client {
     ///
     /// When there is no answer, or it is not of success.
     pub async fn send(&self, method: &str, target: &str, body: impl Into<Body>) -> Outcome<Vec<u8>> {
+        Ok(self.open(method, target, body).await?.bytes().await?.into())
+    }
+
+    /// Sends a JSON object and returns the one that is answered.
+    ///
+    /// # Errors
+    ///
+    /// As [`send`](Self::send), or when the answer is no JSON.
+    pub async fn exchange(&self, method: &str, target: &str, body: &Value) -> Outcome<Value> {
+        Ok(serde_json::from_slice(&self.send(method, target, body.to_string()).await?)?)
+    }
+
+    /// Sends a request and returns the answer, whose body is still to come.
+    ///
+    /// # Errors
+    ///
+    /// As [`send`](Self::send).
+    pub async fn open(&self, method: &str, target: &str, body: impl Into<Body>) -> Outcome<Response> {
         let method = Method::from_bytes(method.as_bytes())?;
         let mut request = self.http.request(method, format!("{}{target}", self.url));
+        request = request.header(CONTENT_TYPE, "application/json");
         if let Some(token) = &self.token {
             request = request.bearer_auth(token);
         }
         let answer = request.body(body).send().await?;
         let status = answer.status();
-        let body = answer.bytes().await?;
         if status.is_success() {
-            return Ok(body.into());
+            return Ok(answer);
         }
+        let body = answer.bytes().await?;
         Err(format!("{target}: {status}: {}", String::from_utf8_lossy(&body)).into())
     }
 

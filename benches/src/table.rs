@@ -134,7 +134,7 @@ pub fn print(title: &str, rows: &[Row]) {
 }
 
 /// Writes a time to three digits.
-pub(crate) fn span(time: Duration) -> String {
+pub fn span(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     match seconds {
         1.0.. => format!("{} s", number(seconds)),
