@@ -1,5 +1,16 @@
 //! The status plane: what was seen, by whom, and how old the news is. Nothing here knows a state.
+//!
+//! A [`ClusterScraper`] reads one [`Source`] of one cluster once and gives a [`Reading`]: [`facts`] it read, and a
+//! [`Failure`] for each part that it could not read. What is made of them is computed by pure functions each time somebody
+//! looks: an observer that died leaves values that age.
 
+pub mod facts;
+mod failure;
 mod observation;
+mod scraper;
+mod source;
 
-pub use observation::{Freshness, Observation};
+pub use failure::{Failure, Phase, TlsFault};
+pub use observation::{Freshness, Observation, Pace};
+pub use scraper::{ClusterScraper, Credential, Destinations, Reading, Session, Target};
+pub use source::Source;
