@@ -7,10 +7,14 @@
 pub mod facts;
 mod failure;
 mod observation;
+mod picture;
+mod recording;
 mod scraper;
 mod source;
 
 pub use failure::{Failure, Phase, TlsFault};
 pub use observation::{Freshness, Observation, Pace};
+pub use picture::{KubernetesPicture, Picture, Standing, TalosPicture};
+pub use recording::{Recording, RecordingError};
 pub use scraper::{ClusterScraper, Credential, Destinations, Reading, Session, Target};
 pub use source::Source;

@@ -9,16 +9,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rezus_core::base::{Clock, TenantName, Timestamp};
+use rezus_core::client::MachineSpec;
 use rezus_core::declared::mapping::Mappings;
 use rezus_core::declared::numbering::VersionMark;
 use rezus_core::declared::projector::Projector;
 use rezus_core::declared::reader::ReadError;
 use rezus_core::declared::store::{RefusalRecord, StateStore, StoreError, TenantRecord};
+use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, OnceCell};
 use tokio::time::Instant;
 
 use super::credentials;
 use super::hub::{Hub, Part};
+use super::item::Item;
 use super::kinds::{KindInfo, MACHINE, NODE_GROUP, PROVIDER};
 use super::object::Condition;
 use super::show;
@@ -195,6 +198,13 @@ impl Catalogue {
         failure.map_or(Ok(troubles), Err)
     }
 
+    /// The machines that are shown of a tenant, by name: what its newest state that could be read declares.
+    pub async fn machines(&self, tenant: &TenantName) -> Vec<(String, MachineSpec)> {
+        let Ok(hub) = self.0.hub().await else { return Vec::new() };
+        let items = hub.snapshot(&MACHINE).items;
+        of_namespace(&items, tenant.as_str()).filter_map(|item| Some((item.name().to_owned(), spec(item)?))).collect()
+    }
+
     /// Brings the mappings up to date.
     ///
     /// # Errors
@@ -222,6 +232,18 @@ impl Catalogue {
             }
         }
     }
+}
+
+/// The objects of a namespace, of a list that is sorted.
+fn of_namespace<'i>(items: &'i [Arc<Item>], namespace: &str) -> impl Iterator<Item = &'i Arc<Item>> {
+    let from = items.partition_point(|item| item.namespace() < namespace);
+    let to = items.partition_point(|item| item.namespace() <= namespace);
+    items.get(from..to).unwrap_or_default().iter()
+}
+
+/// What is declared of an object.
+fn spec<T: DeserializeOwned>(item: &Item) -> Option<T> {
+    serde_json::from_str(item.shown().spec()?.get()).ok()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
