@@ -43,6 +43,7 @@ pub enum Holds {
 }
 
 /// A Node (`v1`). `metadata.lastHeartbeatTime` is left out: it moves without news.
+#[expect(clippy::struct_excessive_bools, reason = "these are what a Node has, each by itself")]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Node {

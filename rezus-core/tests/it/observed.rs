@@ -1,0 +1,4 @@
+//! What the status plane makes of what was read.
+
+mod exposition;
+mod quantity;
