@@ -186,9 +186,10 @@ pub struct Pods {
     pub failed: u64,
     /// Of the phase `Succeeded`.
     pub succeeded: u64,
-    /// With a container that loops: it waits as `CrashLoopBackOff`, or it was restarted three times in ten minutes.
+    /// With a container that loops: it waits as `CrashLoopBackOff` or did so in the last ten minutes, or it was
+    /// restarted three times in ten minutes.
     pub crash_looping: u64,
-    /// With a container that was last ended for want of memory.
+    /// With a container that was ended for want of memory in the last hour.
     pub oom_killed: u64,
     /// Running for five minutes and not ready.
     pub unready: u64,
