@@ -7,6 +7,8 @@
 mod exposition;
 pub mod facts;
 mod failure;
+mod matching;
+mod node_id;
 mod observation;
 mod pods;
 mod quantity;
@@ -15,6 +17,8 @@ mod source;
 
 pub use exposition::{Exposed, Exposition, ExpositionError, ExpositionLimits, Labels, LineFault, Sample};
 pub use failure::{Failure, Phase, TlsFault};
+pub use matching::{Claim, Found, Identity, Matches, Rule, Seen, matched};
+pub use node_id::machine_id;
 pub use observation::{Freshness, Observation, Pace};
 pub use pods::{ContainerKind, ContainerSeen, Ended, PodBook, PodCondition, PodPhase, PodSeen};
 pub use quantity::{Quantity, QuantityError};

@@ -12,8 +12,8 @@ fn at(seconds: i64) -> Timestamp {
     Timestamp::from_millis((WEEK + seconds) * 1000)
 }
 
-fn condition(status: Holds, reason: Option<&str>, since: i64) -> Option<PodCondition> {
-    Some(PodCondition { status, reason: reason.map(str::to_owned), since: Some(at(since)) })
+fn condition(status: Holds, reason: Option<&str>, since: i64) -> PodCondition {
+    PodCondition { status, reason: reason.map(str::to_owned), since: Some(at(since)) }
 }
 
 fn container(kind: ContainerKind, restarts: u32) -> ContainerSeen {
@@ -28,8 +28,8 @@ fn waiting(kind: ContainerKind, reason: &str) -> ContainerSeen {
     ContainerSeen { waiting: Some(reason.to_owned()), ..container(kind, 5) }
 }
 
-fn ended(reason: &str, exit_code: i32, seconds: i64) -> Option<Ended> {
-    Some(Ended { reason: Some(reason.to_owned()), exit_code, at: Some(at(seconds)) })
+fn ended(reason: &str, exit_code: i32, seconds: i64) -> Ended {
+    Ended { reason: Some(reason.to_owned()), exit_code, at: Some(at(seconds)) }
 }
 
 fn pod(containers: Vec<ContainerSeen>) -> PodSeen {
@@ -42,8 +42,8 @@ fn pod(containers: Vec<ContainerSeen>) -> PodSeen {
         gone_by: None,
         phase: PodPhase::Running,
         reason: None,
-        ready: condition(Holds::True, None, -WEEK),
-        scheduled: condition(Holds::True, None, -WEEK),
+        ready: Some(condition(Holds::True, None, -WEEK)),
+        scheduled: Some(condition(Holds::True, None, -WEEK)),
         containers,
     }
 }
@@ -67,16 +67,16 @@ fn gist(pods: &Pods) -> (Vec<&str>, [u64; 3]) {
 fn each_trouble_is_told_by_its_name() {
     use ContainerKind::{App, Ephemeral, Init, Sidecar};
     let unready =
-        |seconds: i64| PodSeen { ready: condition(Holds::False, None, -seconds), ..pod(vec![app(0)]) };
+        |seconds: i64| PodSeen { ready: Some(condition(Holds::False, None, -seconds)), ..pod(vec![app(0)]) };
     let pending = |seconds: i64, reason| PodSeen {
         phase: PodPhase::Pending,
-        scheduled: condition(Holds::False, Some(reason), -seconds),
+        scheduled: Some(condition(Holds::False, Some(reason), -seconds)),
         ready: None,
         ..pod(vec![])
     };
-    let init = |exit_code| ContainerSeen { ended: ended("x", exit_code, -9), ..container(Init, 2) };
+    let init = |exit_code| ContainerSeen { ended: Some(ended("x", exit_code, -9)), ..container(Init, 2) };
     let ending = |seconds: i64| PodSeen { gone_by: Some(at(-seconds)), ..unready(9000) };
-    let oom = |seconds: i64| ContainerSeen { ended_before: ended("OOMKilled", 1, -seconds), ..app(1) };
+    let oom = |seconds: i64| ContainerSeen { ended_before: Some(ended("OOMKilled", 1, -seconds)), ..app(1) };
     let failed = |reason: Option<&str>| PodSeen {
         phase: PodPhase::Failed,
         reason: reason.map(str::to_owned),
@@ -100,14 +100,14 @@ fn each_trouble_is_told_by_its_name() {
         ("many restarts, unseen", pod(vec![app(400)]), (vec![], [0, 0, 0])),
         (
             "restarted once a week ago",
-            pod(vec![ContainerSeen { ended_before: ended("Error", 1, -WEEK), ..app(1) }]),
+            pod(vec![ContainerSeen { ended_before: Some(ended("Error", 1, -WEEK)), ..app(1) }]),
             (vec![], [0, 0, 0]),
         ),
         ("no memory", pod(vec![oom(60)]), (vec!["OOMKilled"], [0, 1, 0])),
         ("no memory, long ago", pod(vec![oom(3600)]), (vec![], [0, 0, 0])),
         (
             "137 alone",
-            pod(vec![ContainerSeen { ended_before: ended("Error", 137, -60), ..app(1) }]),
+            pod(vec![ContainerSeen { ended_before: Some(ended("Error", 137, -60)), ..app(1) }]),
             (vec![], [0, 0, 0]),
         ),
         ("image", pod(vec![waiting(App, "ImagePullBackOff")]), (vec!["ImagePullBackOff"], [0, 0, 0])),
@@ -129,7 +129,7 @@ fn each_trouble_is_told_by_its_name() {
             "succeeded",
             PodSeen {
                 phase: PodPhase::Succeeded,
-                ready: condition(Holds::False, None, -900),
+                ready: Some(condition(Holds::False, None, -900)),
                 ..pod(vec![app(9)])
             },
             (vec![], [0, 0, 0]),
@@ -190,7 +190,7 @@ fn what_looped_is_looping_until_it_ran_for_ten_minutes() {
     assert_eq!(gist(&said(&news, 699)), (vec!["CrashLoopBackOff"], [1, 0, 0]));
     assert_eq!(gist(&said(&news, 700)), (vec![], [0, 0, 0]));
     let waits = ContainerSeen { name: "main".to_owned(), ..waiting(ContainerKind::Init, "CrashLoopBackOff") };
-    let done = ContainerSeen { ended: ended("Completed", 0, 90), ..container(ContainerKind::Init, 5) };
+    let done = ContainerSeen { ended: Some(ended("Completed", 0, 90)), ..container(ContainerKind::Init, 5) };
     assert_eq!(gist(&said(&[(0, pod(vec![waits])), (100, pod(vec![done]))], 100)), (vec![], [0, 0, 0]));
 }
 

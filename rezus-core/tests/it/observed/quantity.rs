@@ -105,8 +105,8 @@ proptest! {
         // At most 25 + 3 digits, times 2^30: that fits.
         let digits: u128 = format!("{whole}{fraction}").parse().unwrap();
         let divisor = 10_u128.pow(u32::try_from(fraction.len()).unwrap());
-        let units = digits / divisor << (10 * shift);
-        let rest = digits % divisor << (10 * shift);
+        let units = (digits / divisor) << (10 * shift);
+        let rest = (digits % divisor) << (10 * shift);
         // In two steps, since the rest times 10^9 need not fit.
         let high = rest / divisor;
         let low = rest % divisor;
