@@ -4,10 +4,13 @@
 //! | --- | --- | --- |
 //! | [`clock`] | always | `Clock`, by the machine's clock |
 //! | `process` | `process` | `TofuExecutor`, by child processes (Linux) |
+//! | `recorded` | `recorded` | `ClusterScraper`, by recordings |
 //! | `sqlite` | `sqlite` | `StateStore`, `IndexStore`, `HistoryStore` and `AccountStore`, in one SQLite file |
 
 pub mod clock;
 #[cfg(feature = "process")]
 pub mod process;
+#[cfg(feature = "recorded")]
+pub mod recorded;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;

@@ -7,6 +7,7 @@ mod pulse;
 mod targets;
 
 use std::collections::{BTreeSet, HashMap};
+use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,9 +20,9 @@ use tokio::task::JoinHandle;
 use crate::config::CollectorConfig;
 use crate::error::Chain;
 use crate::workspaces::Workspaces;
-pub use board::Board;
+pub use board::{Board, Turn};
 pub use pulse::{Pulse, Pulses};
-pub use targets::Targets;
+pub use targets::{Targets, Whom};
 
 /// How often it is looked at which tenants there are, if nobody says that it changed.
 const LOOK: Duration = Duration::from_secs(5);
@@ -30,11 +31,20 @@ const LOOK: Duration = Duration::from_secs(5);
 /// from nothing.
 const DOUBTFUL: usize = 16;
 
+/// By what one source is read.
+#[derive(Clone, Debug)]
+pub struct Scrapers {
+    /// Of a cluster.
+    pub live: Arc<dyn ClusterScraper>,
+    /// Of a recording.
+    pub recorded: Arc<dyn ClusterScraper>,
+}
+
 /// What the collector works with.
 #[derive(Debug)]
 pub struct Means {
     /// By what is read: at most one of each source.
-    pub scrapers: Vec<Arc<dyn ClusterScraper>>,
+    pub scrapers: Vec<Scrapers>,
     /// Whom to ask.
     pub targets: Targets,
     /// Which tenants there are.
@@ -87,17 +97,14 @@ impl Collector {
 
     /// Reads until the task is ended.
     pub async fn run(self) {
-        let Means { board, config, .. } = &self.0.means;
-        if !config.enabled {
-            return;
-        }
+        let board = &self.0.means.board;
         let mut followed: HashMap<TenantName, Followed> = HashMap::new();
         loop {
             match self.0.wanted().await {
-                Ok(wanted) => {
-                    followed.retain(|tenant, _| wanted.contains(tenant));
-                    board.retain(&wanted);
-                    for tenant in wanted {
+                Ok((on, off)) => {
+                    followed.retain(|tenant, _| on.contains(tenant));
+                    board.set(&on, off);
+                    for tenant in on {
                         followed.entry(tenant).or_insert_with_key(|tenant| self.0.follow(tenant));
                     }
                 }
@@ -111,17 +118,18 @@ impl Collector {
 }
 
 impl Inner {
-    /// The tenants that are to be observed.
-    async fn wanted(&self) -> Result<BTreeSet<TenantName>, Box<dyn std::error::Error + Send + Sync>> {
+    /// The tenants that are to be observed, and those that are not.
+    async fn wanted(&self) -> Result<(BTreeSet<TenantName>, BTreeSet<TenantName>), Box<dyn Error + Send + Sync>> {
         let settings = self.means.workspaces.all().await?;
         let tenants = self.means.states.tenants().await?;
-        let is_on = |name: &TenantName| settings.get(name).is_none_or(|set| set.collect != Some(false));
-        Ok(tenants.into_iter().map(|record| record.name).filter(is_on).collect())
+        let is_enabled = self.means.config.enabled;
+        let is_on = |name: &TenantName| is_enabled && settings.get(name).is_none_or(|set| set.collect != Some(false));
+        Ok(tenants.into_iter().map(|record| record.name).partition(is_on))
     }
 
     fn follow(self: &Arc<Self>, tenant: &TenantName) -> Followed {
-        let one = |scraper: &Arc<dyn ClusterScraper>| {
-            let work = follow::follow(Arc::clone(self), tenant.clone(), Arc::clone(scraper));
+        let one = |scrapers: &Scrapers| {
+            let work = follow::follow(Arc::clone(self), tenant.clone(), scrapers.clone());
             tokio::spawn(work)
         };
         Followed(self.means.scrapers.iter().map(one).collect())

@@ -112,6 +112,8 @@ pub struct TenantSettings {
     /// Addresses that may be asked although they are loopback or link-local ones.
     #[serde(default)]
     pub destinations: BTreeSet<IpAddr>,
+    /// A recording that is replayed instead of asking anybody: a file of the server's machine.
+    pub recording: Option<PathBuf>,
     /// The port at which `node_exporter` answers on its machines; not asked where it is absent.
     pub node_metrics: Option<u16>,
 }

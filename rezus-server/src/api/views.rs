@@ -54,6 +54,9 @@ pub struct TenantView {
     /// Addresses that may be asked although they are loopback or link-local ones.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub destinations: BTreeSet<IpAddr>,
+    /// The recording that is replayed instead of asking anybody.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recording: Option<String>,
     /// The port at which `node_exporter` answers on its machines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node_metrics: Option<u16>,
@@ -398,6 +401,7 @@ impl TenantView {
             kubeconfig_file: None,
             collect: None,
             destinations: BTreeSet::new(),
+            recording: None,
             node_metrics: None,
             talosconfig_file: None,
             labels: BTreeMap::new(),
@@ -420,6 +424,7 @@ impl TenantView {
             kubeconfig_file: shown(&settings.kubeconfig_file),
             collect: settings.collect,
             destinations: settings.destinations.clone(),
+            recording: shown(&settings.recording),
             node_metrics: settings.node_metrics,
             talosconfig_file: shown(&settings.talosconfig_file),
             configuration,

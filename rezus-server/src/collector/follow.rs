@@ -7,14 +7,17 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use rezus_core::base::TenantName;
-use rezus_core::observed::{ClusterScraper, Failure, Reading, Session, Source, Target};
+use rezus_core::observed::{Failure, Reading, Session, Source};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::{Inner, pace};
+use super::{Inner, Scrapers, Whom, pace};
 
 /// How long a turn may take; a scraper ends earlier by itself.
 const LONGEST: Duration = Duration::from_secs(45);
 const GRACE: Duration = Duration::from_secs(5);
+
+/// Over how long the first turns of tenants are spread.
+const SPREAD: Duration = Duration::from_secs(5);
 
 /// How long one waits at least after news that came by itself: a burst of it is one turn.
 const BREATH: Duration = Duration::from_millis(250);
@@ -26,26 +29,23 @@ const LONGEST_WAIT: Duration = Duration::from_mins(10);
 /// How often it is looked whether another credential is in force while one waits for a turn that is far off.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// A target, and the session that reads it.
+/// Who is asked, and the session that does.
 struct Opened {
-    target: Target,
+    whom: Whom,
     session: Box<dyn Session>,
 }
 
 /// Reads one source of a tenant until the task is ended.
-pub(super) async fn follow(inner: Arc<Inner>, tenant: TenantName, scraper: Arc<dyn ClusterScraper>) {
-    let source = scraper.source();
+pub(super) async fn follow(inner: Arc<Inner>, tenant: TenantName, scrapers: Scrapers) {
+    let source = scrapers.live.source();
     let every = pace(&inner.means.config, source).0;
     let mut opened: Option<Opened> = None;
     let mut silent: u32 = 0;
-    let mut turn = Instant::now() + jitter(&tenant, source, every.min(FIRST_WAIT));
-    // Nobody waits for the first news of a tenant longer than needed.
-    if inner.means.board.picture(&tenant).is_none() {
-        turn = Instant::now() + jitter(&tenant, source, every.min(Duration::from_secs(2)));
-    }
+    // The first news is not waited for longer than needed: as far apart as tenants are, they stay.
+    let mut turn = Instant::now() + jitter(&tenant, source, every.min(SPREAD));
     loop {
         sleep_until(turn).await;
-        let reading = match open(&inner, &tenant, &scraper, &mut opened).await {
+        let reading = match open(&inner, &tenant, &scrapers, &mut opened).await {
             // The tenant has nothing that is read so: there is nothing to say of it.
             Ok(false) => None,
             Ok(true) => Some(read(&inner, &mut opened, silent, every.min(LONGEST)).await),
@@ -88,10 +88,9 @@ async fn wait_for(inner: &Inner, tenant: &TenantName, source: Source, opened: &m
         }
         // A new version of the state may hold another credential: it is used within one cycle, not after a long wait.
         let now = inner.means.targets.of(tenant, source).await;
-        let before = opened.as_ref().map(|opened| &opened.target);
-        match now {
-            Ok(Some(target)) if before != Some(&target) => return,
-            _ => {}
+        let before = opened.as_ref().map(|opened| &opened.whom);
+        if now.is_ok_and(|now| now.is_some() && now.as_ref() != before) {
+            return;
         }
     }
 }
@@ -100,11 +99,11 @@ async fn wait_for(inner: &Inner, tenant: &TenantName, source: Source, opened: &m
 async fn open(
     inner: &Inner,
     tenant: &TenantName,
-    scraper: &Arc<dyn ClusterScraper>,
+    scrapers: &Scrapers,
     opened: &mut Option<Opened>,
 ) -> Result<bool, Failure> {
-    let target = match inner.means.targets.of(tenant, scraper.source()).await {
-        Ok(Some(target)) => target,
+    let whom = match inner.means.targets.of(tenant, scrapers.live.source()).await {
+        Ok(Some(whom)) => whom,
         Ok(None) => {
             *opened = None;
             return Ok(false);
@@ -114,12 +113,15 @@ async fn open(
             return Err(failure);
         }
     };
-    if opened.as_ref().is_some_and(|opened| opened.target == target) {
+    if opened.as_ref().is_some_and(|opened| opened.whom == whom) {
         return Ok(true);
     }
     *opened = None;
-    let session = scraper.open(target.clone())?;
-    *opened = Some(Opened { target, session });
+    let session = match &whom {
+        Whom::Live(target) => scrapers.live.open(target.clone())?,
+        Whom::Recording(target) => scrapers.recorded.open(target.clone())?,
+    };
+    *opened = Some(Opened { whom, session });
     Ok(true)
 }
 

@@ -33,15 +33,21 @@ impl Pulses {
     pub fn of(board: &Board, now: Timestamp) -> Self {
         let mut pulses = Vec::new();
         for (tenant, picture) in board.pictures() {
-            for (source, standing) in &picture.standings {
+            for source in Source::ALL {
+                let standing = picture.standings.get(&source);
+                // Of most clusters it is not asked.
+                if standing.is_none() && source == Source::NodeMetrics {
+                    continue;
+                }
+                let answered_at = standing.and_then(|standing| standing.answered_at);
                 pulses.push(Pulse {
                     tenant: tenant.clone(),
-                    source: *source,
-                    up: standing.silent_since.is_none(),
-                    duration_seconds: standing.took.as_secs_f64(),
-                    age_seconds: standing.answered_at.map(|at| now.since(at).as_secs_f64()),
-                    items: standing.items,
-                    failures: standing.failures.len(),
+                    source,
+                    up: standing.is_some_and(|standing| standing.silent_since.is_none()),
+                    duration_seconds: standing.map_or(0.0, |standing| standing.took.as_secs_f64()),
+                    age_seconds: answered_at.map(|at| now.since(at).as_secs_f64()),
+                    items: standing.map_or(0, |standing| standing.items),
+                    failures: standing.map_or(0, |standing| standing.failures.len()),
                 });
             }
         }

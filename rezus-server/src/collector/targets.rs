@@ -16,6 +16,15 @@ use crate::kube::catalogue::Catalogue;
 use crate::secrets::Secrets;
 use crate::workspaces::Workspaces;
 
+/// Whom to ask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Whom {
+    /// A cluster.
+    Live(Target),
+    /// A recording, whose path is the target's endpoint.
+    Recording(Target),
+}
+
 /// Where tenants' clusters answer.
 #[derive(Clone, Debug)]
 pub struct Targets {
@@ -35,11 +44,17 @@ impl Targets {
     /// # Errors
     ///
     /// [`Failure`] says why nobody can be asked.
-    pub async fn of(&self, tenant: &TenantName, source: Source) -> Result<Option<Target>, Failure> {
+    pub async fn of(&self, tenant: &TenantName, source: Source) -> Result<Option<Whom>, Failure> {
         let settings = self.workspaces.of(tenant).await.map_err(internal)?;
+        if let Some(path) = settings.recording {
+            let endpoints = vec![path.display().to_string()];
+            let (tenant, destinations) = (tenant.clone(), Destinations::default());
+            return Ok(Some(Whom::Recording(Target { tenant, endpoints, credential: None, destinations })));
+        }
         let destinations = Destinations { allowed: settings.destinations.clone() };
         let target = |endpoints, credential| {
-            Some(Target { tenant: tenant.clone(), endpoints, credential, destinations: destinations.clone() })
+            let (tenant, destinations) = (tenant.clone(), destinations.clone());
+            Some(Whom::Live(Target { tenant, endpoints, credential, destinations }))
         };
         if source == Source::NodeMetrics {
             let Some(port) = settings.node_metrics else { return Ok(None) };

@@ -1,5 +1,6 @@
 //! Keeps what is shown up to date with the tenants' states: never older than what was acknowledged before one asks.
 
+mod observed;
 mod render;
 mod runs;
 
@@ -28,6 +29,7 @@ use super::show;
 use crate::error::Chain;
 use crate::pulls::{Desk, Standing};
 use crate::secrets::Secrets;
+pub use observed::Observed;
 pub(super) use render::drafts;
 use render::{Facts, Known, Rendered, Summary};
 pub use runs::RunsShown;
@@ -63,6 +65,7 @@ struct Inner {
     mark: Arc<dyn VersionMark>,
     clock: Arc<dyn Clock>,
     desk: Desk,
+    observed: Observed,
     hub: OnceCell<Hub>,
     /// Up to which resource version the mark is raised.
     reserved: AtomicU64,
@@ -102,6 +105,7 @@ impl Catalogue {
         mark: Arc<dyn VersionMark>,
         clock: Arc<dyn Clock>,
         desk: Desk,
+        observed: Observed,
     ) -> Self {
         Self(Arc::new(Inner {
             states,
@@ -111,6 +115,7 @@ impl Catalogue {
             mark,
             clock,
             desk,
+            observed,
             hub: OnceCell::new(),
             reserved: AtomicU64::new(0),
             published: Mutex::default(),

@@ -35,6 +35,7 @@ pub struct Draft {
     marks: Marks,
     text: String,
     parts: Parts,
+    /// What it says of what was observed, where no object of its name says anything yet.
     piece: Option<Piece>,
 }
 
@@ -173,9 +174,9 @@ impl Draft {
         Self { kind, name: object.name().into(), marks, text, parts, piece: None }
     }
 
-    /// Says what was observed.
+    /// Says what is to be said of what was observed as long as nobody says anything else.
     #[must_use]
-    pub fn with(mut self, piece: Piece) -> Self {
+    pub fn until_observed(mut self, piece: Piece) -> Self {
         self.piece = Some(piece);
         self
     }
@@ -185,21 +186,14 @@ impl Draft {
         &self.name
     }
 
-    /// What is declared of it, as JSON.
-    pub fn spec(&self) -> Option<&RawValue> {
-        spec(self.text.get(..self.parts.cells)?.as_bytes())
-    }
-
     /// What it is sorted by, and told from others of its kind.
     pub fn key(&self) -> (&str, &str) {
         (&self.marks.namespace, &self.name)
     }
 
-    /// Tells whether nothing is shown otherwise than in an item.
+    /// Tells whether nothing that is declared is shown otherwise than in an item.
     pub fn is_shown_by(&self, item: &Item) -> bool {
-        self.parts == item.parts
-            && self.text.as_bytes() == item.text.unpack()
-            && item.says(self.piece.as_ref())
+        self.parts == item.parts && self.text.as_bytes() == item.text.unpack()
     }
 }
 
@@ -210,13 +204,14 @@ impl Packer {
         Self { models: Models::of(item.map(|item| &item.text)), pieces, marks: HashSet::new() }
     }
 
-    /// Makes an item of a draft.
-    pub fn item(&mut self, draft: Draft, version: u64) -> Item {
+    /// Makes an item of a draft. What the item before it says of what was observed stays.
+    pub fn item(&mut self, draft: Draft, version: u64, before: Option<&Item>) -> Item {
         let Draft { kind, name, marks, text, parts, piece } = draft;
         let same = self.marks.get(&marks).cloned();
         let marks = same.unwrap_or_else(|| Arc::new(marks));
         self.marks.insert(Arc::clone(&marks));
-        let piece = piece.map(|piece| self.pieces.pack(piece.as_bytes()));
+        let kept = before.and_then(|before| before.piece.clone());
+        let piece = kept.or_else(|| piece.map(|piece| self.pieces.pack(piece.as_bytes())));
         Item { kind, name, version, marks, text: self.models.pack(text.as_bytes()), parts, piece }
     }
 
@@ -276,12 +271,8 @@ impl Item {
     }
 
     /// Tells whether this is what it says of what was observed.
-    pub fn says(&self, piece: Option<&Piece>) -> bool {
-        match (&self.piece, piece) {
-            (None, None) => true,
-            (Some(kept), Some(piece)) => kept.unpack() == piece.as_bytes(),
-            _ => false,
-        }
+    pub fn says(&self, piece: &Piece) -> bool {
+        self.piece.as_ref().is_some_and(|kept| kept.unpack() == piece.as_bytes())
     }
 
     /// How many bytes its texts keep in memory, at most.
@@ -313,6 +304,15 @@ impl Shown {
     /// What is declared of it, as JSON.
     pub fn spec(&self) -> Option<&RawValue> {
         spec(self.json())
+    }
+
+    /// Its UID.
+    pub fn uid(&self) -> Option<String> {
+        #[derive(serde::Deserialize)]
+        struct Metadata {
+            uid: String,
+        }
+        serde_json::from_slice(self.metadata()).ok().map(|Metadata { uid }| uid)
     }
 
     /// Its metadata as JSON.

@@ -79,6 +79,10 @@ impl Changes {
                 self.names_the_servers |= !addresses.is_empty();
                 self.set(move |settings| settings.destinations = addresses);
             }
+            "recording" => {
+                let Wanted(recording) = self.file(key, value)?;
+                self.set(move |settings| settings.recording = recording);
+            }
             "nodeMetrics" => {
                 let expected = "the port of node_exporter, or null for none";
                 let port: Option<NonZeroU16> = typed(key, value, expected)?;

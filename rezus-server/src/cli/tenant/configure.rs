@@ -91,6 +91,10 @@ pub(in crate::cli) struct Configure {
     /// `--allow-destination=` names none.
     #[arg(long, value_name = "IP")]
     allow_destination: Vec<String>,
+    /// Replay this recording instead of asking the cluster, a file of the server's machine that `rezus-server record` wrote;
+    /// `--recording=` for none.
+    #[arg(long, value_name = "PATH")]
+    recording: Option<String>,
     /// The port at which `node_exporter` answers on the machines, or `none` to ask none.
     #[arg(long, value_name = "PORT|none")]
     node_metrics: Option<String>,
@@ -230,6 +234,7 @@ impl Configure {
             let usage = |_| CliError::Usage("--node-metrics takes a port from 1 to 65535, or none".to_owned());
             set("nodeMetrics", Some(if port == "none" { Value::Null } else { number.map_err(usage)? }));
         }
+        set("recording", self.recording.as_ref().map(|path| unless(path, "")));
         set("requireLocks", self.require_locks.map(Value::from));
         Ok(changes)
     }

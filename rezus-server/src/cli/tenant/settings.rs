@@ -20,7 +20,9 @@ pub(super) fn print(tenant: &Value, out: &mut dyn Write) -> Result<(), CliError>
         let (by, at, reason) = (cell(&freeze["by"]), cell(&freeze["at"]), cell(&freeze["reason"]));
         line("Frozen:", format!("{whom}, by {by} at {at}: {reason}"))?;
     }
-    for (head, member) in [("Kubeconfig:", "kubeconfigFile"), ("Talosconfig:", "talosconfigFile")] {
+    for (head, member) in
+        [("Kubeconfig:", "kubeconfigFile"), ("Talosconfig:", "talosconfigFile"), ("Recording:", "recording")]
+    {
         if let Some(path) = tenant[member].as_str() {
             line(head, harmless(path))?;
         }

@@ -50,7 +50,7 @@ pub(super) fn observe(
     let mut places = Vec::new();
     for (name, piece) in pieces {
         let Ok(place) = items.binary_search_by(|item| item.key().cmp(&(namespace, *name))) else { continue };
-        let Some(item) = items.get(place).filter(|item| !item.says(Some(piece))) else { continue };
+        let Some(item) = items.get(place).filter(|item| !item.says(piece)) else { continue };
         if places.is_empty() {
             changes.packer = Packer::like(Some(item));
         }
@@ -99,7 +99,7 @@ impl Changes {
 
     fn came(&mut self, before: Option<&Arc<Item>>, draft: Draft) -> Arc<Item> {
         let version = self.version();
-        let item = Arc::new(self.packer.item(draft, version));
+        let item = Arc::new(self.packer.item(draft, version, before.map(Arc::as_ref)));
         let change = Change { version, before: before.cloned(), after: Some(Arc::clone(&item)) };
         self.list.push(change);
         item
