@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use rezus_core::base::{Clock, TenantName};
 use rezus_core::declared::store::StateStore;
+use rezus_core::observed::facts::{MachineKind, TalosMachine};
 use rezus_core::observed::{ClusterScraper, Pace, Source};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinHandle;
@@ -119,11 +120,14 @@ impl Collector {
 
 impl Inner {
     /// The tenants that are to be observed, and those that are not.
-    async fn wanted(&self) -> Result<(BTreeSet<TenantName>, BTreeSet<TenantName>), Box<dyn Error + Send + Sync>> {
+    async fn wanted(
+        &self,
+    ) -> Result<(BTreeSet<TenantName>, BTreeSet<TenantName>), Box<dyn Error + Send + Sync>> {
         let settings = self.means.workspaces.all().await?;
         let tenants = self.means.states.tenants().await?;
         let is_enabled = self.means.config.enabled;
-        let is_on = |name: &TenantName| is_enabled && settings.get(name).is_none_or(|set| set.collect != Some(false));
+        let is_on =
+            |name: &TenantName| is_enabled && settings.get(name).is_none_or(|set| set.collect != Some(false));
         Ok(tenants.into_iter().map(|record| record.name).partition(is_on))
     }
 
@@ -137,10 +141,37 @@ impl Inner {
 }
 
 /// How often each source is read.
-pub fn pace(config: &CollectorConfig, source: Source) -> Pace {
-    Pace(match source {
-        Source::Kubernetes => config.kubernetes.0,
-        Source::Talos => config.talos.0,
-        Source::NodeMetrics => config.node_metrics.0,
-    })
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Paces {
+    /// Kubernetes.
+    pub kubernetes: Pace,
+    /// Talos, of control planes.
+    pub talos: Pace,
+    /// `node_exporter`.
+    pub node_metrics: Pace,
+}
+
+/// Workers' Talos API is read by turns: of one of them there is news at least so often.
+const WORKERS: Duration = Duration::from_mins(5);
+
+impl Paces {
+    /// Those that are set.
+    pub fn of(config: &CollectorConfig) -> Self {
+        let CollectorConfig { kubernetes, talos, node_metrics, .. } = config;
+        Self { kubernetes: Pace(kubernetes.0), talos: Pace(talos.0), node_metrics: Pace(node_metrics.0) }
+    }
+
+    /// That of a source.
+    pub const fn of_source(self, source: Source) -> Pace {
+        match source {
+            Source::Kubernetes => self.kubernetes,
+            Source::Talos => self.talos,
+            Source::NodeMetrics => self.node_metrics,
+        }
+    }
+
+    /// That of a machine that Talos tells of.
+    pub fn of_machine(self, machine: &TalosMachine) -> Pace {
+        if machine.kind == MachineKind::ControlPlane { self.talos } else { Pace(self.talos.0.max(WORKERS)) }
+    }
 }

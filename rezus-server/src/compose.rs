@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use rezus_adapters::clock::SystemClock;
 use rezus_adapters::process::{ProcessConfig, ProcessExecutor};
+use rezus_adapters::recorded::RecordedScraper;
 use rezus_adapters::sqlite::{OpenError, SqliteStore};
 use rezus_core::access::AccountStore;
 use rezus_core::base::{Clock, Timestamp};
@@ -15,6 +16,7 @@ use rezus_core::declared::numbering::VersionMark;
 use rezus_core::declared::projector::Projector;
 use rezus_core::declared::reader::StateReader;
 use rezus_core::declared::store::{HistoryStore, IndexStore, StateStore};
+use rezus_core::observed::{ClusterScraper, Source};
 use rezus_core::runs::executor::TofuExecutor;
 use rezus_core::runs::store::RunStore;
 
@@ -121,7 +123,14 @@ pub fn compose(config: &Config, data_dir: &DataDir) -> Result<Composed, StartErr
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let mappings = mappings(config)?;
     Ok(Composed {
-        plane: plane(config, Stores::of(store), executor(config, data_dir), scrapers(&clock), clock, mappings),
+        plane: plane(
+            config,
+            Stores::of(store),
+            executor(config, data_dir),
+            scrapers(&clock),
+            clock,
+            mappings,
+        ),
         lock,
     })
 }
@@ -138,6 +147,14 @@ fn executor(config: &Config, data_dir: &DataDir) -> Arc<dyn TofuExecutor> {
         run_as: runs.run_as.map(|it| (it.uid, it.gid)),
         plugin_cache: Some(cache),
     }))
+}
+
+/// Reads clusters.
+fn scrapers(clock: &Arc<dyn Clock>) -> Vec<Scrapers> {
+    let recorded =
+        |source| -> Arc<dyn ClusterScraper> { Arc::new(RecordedScraper::new(source, Arc::clone(clock))) };
+    let of = |source| Scrapers { live: recorded(source), recorded: recorded(source) };
+    Source::ALL.map(of).into()
 }
 
 /// The command by which this program becomes a supervisor.
@@ -220,7 +237,7 @@ pub fn plane(
         mark,
         Arc::clone(&clock),
         desk.clone(),
-        Observed::new(board.clone(), config.collector.clone()),
+        Observed::new(board.clone(), &config.collector),
     );
     let collector = Collector::new(collector::Means {
         scrapers,

@@ -10,6 +10,7 @@ mod document;
 pub mod form;
 pub mod hub;
 pub mod item;
+mod join;
 pub mod kinds;
 mod list;
 pub mod object;

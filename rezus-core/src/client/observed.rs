@@ -350,8 +350,6 @@ pub struct EtcdSummary {
     pub voters: u64,
     /// How many of them answered and see a leader.
     pub voters_up: u64,
-    /// How many members learn, and do not vote yet.
-    pub learners: u64,
 }
 
 /// How reading one source of a cluster goes.

@@ -10,7 +10,7 @@ use rezus_core::base::TenantName;
 use rezus_core::observed::{Failure, Reading, Session, Source};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::{Inner, Scrapers, Whom, pace};
+use super::{Inner, Paces, Scrapers, Whom};
 
 /// How long a turn may take; a scraper ends earlier by itself.
 const LONGEST: Duration = Duration::from_secs(45);
@@ -38,7 +38,7 @@ struct Opened {
 /// Reads one source of a tenant until the task is ended.
 pub(super) async fn follow(inner: Arc<Inner>, tenant: TenantName, scrapers: Scrapers) {
     let source = scrapers.live.source();
-    let every = pace(&inner.means.config, source).0;
+    let every = Paces::of(&inner.means.config).of_source(source).0;
     let mut opened: Option<Opened> = None;
     let mut silent: u32 = 0;
     // The first news is not waited for longer than needed: as far apart as tenants are, they stay.
@@ -71,7 +71,13 @@ pub(super) async fn follow(inner: Arc<Inner>, tenant: TenantName, scrapers: Scra
 }
 
 /// Waits for the next turn: until its time, until there is news, or until the target is another one.
-async fn wait_for(inner: &Inner, tenant: &TenantName, source: Source, opened: &mut Option<Opened>, turn: Instant) {
+async fn wait_for(
+    inner: &Inner,
+    tenant: &TenantName,
+    source: Source,
+    opened: &mut Option<Opened>,
+    turn: Instant,
+) {
     let breath = Instant::now() + BREATH;
     loop {
         let look = turn.min(Instant::now() + LOOK);

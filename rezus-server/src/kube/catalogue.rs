@@ -23,7 +23,7 @@ use tokio::time::Instant;
 use super::credentials;
 use super::hub::{Hub, Part};
 use super::item::Item;
-use super::kinds::{KindInfo, MACHINE, NODE_GROUP, PROVIDER};
+use super::kinds::{EVENT, KindInfo, MACHINE, NODE_GROUP, PROVIDER};
 use super::object::Condition;
 use super::show;
 use crate::error::Chain;
@@ -207,7 +207,9 @@ impl Catalogue {
     pub async fn machines(&self, tenant: &TenantName) -> Vec<(String, MachineSpec)> {
         let Ok(hub) = self.0.hub().await else { return Vec::new() };
         let items = hub.snapshot(&MACHINE).items;
-        of_namespace(&items, tenant.as_str()).filter_map(|item| Some((item.name().to_owned(), spec(item)?))).collect()
+        of_namespace(&items, tenant.as_str())
+            .filter_map(|item| Some((item.name().to_owned(), spec(item)?)))
+            .collect()
     }
 
     /// Brings the mappings up to date.
@@ -368,6 +370,7 @@ impl Inner {
             (Err(Stale), Some(record)) => self.refresh(record, touched).await,
             (Err(Stale), None) => {
                 self.secrets.forget(tenant);
+                self.observed.forget(tenant);
                 let _one = self.publishing.lock().await;
                 self.publish_tenant(tenant, Rendered::nothing()).await?;
                 lock(&self.published).remove(tenant);
@@ -460,7 +463,10 @@ impl Inner {
     async fn publish_tenant(&self, tenant: &TenantName, rendered: Rendered) -> Result<(), StoreError> {
         let name = tenant.as_str();
         let mut outcome = Ok(());
-        for (kind, drafts) in rendered.objects {
+        for (kind, mut drafts) in rendered.objects {
+            if kind.is(&EVENT) {
+                drafts.extend(self.observed.events(tenant));
+            }
             let part = if kind.namespaced { Part::Namespace(name) } else { Part::Name(name) };
             outcome = self.publish(kind, part, drafts).await;
             if outcome.is_err() {
@@ -468,6 +474,7 @@ impl Inner {
             }
         }
         self.hub().await?.announce();
+        self.observed.stir(tenant);
         outcome
     }
 }

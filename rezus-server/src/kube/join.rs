@@ -11,14 +11,14 @@ use std::collections::BTreeMap;
 
 use rezus_core::base::Timestamp;
 use rezus_core::client::{MachineSpec, NodeGroupSpec};
-use rezus_core::observed::facts::Talos;
-use rezus_core::observed::matching::{Matches, matched};
-use rezus_core::observed::{Freshness, Picture};
+use rezus_core::observed::facts::{Node, Talos};
+use rezus_core::observed::judge::{self, Health, Leases};
+use rezus_core::observed::{Claim, Found, Freshness, Matches, Picture, matched};
 
 use super::item::Piece;
-use super::kinds::KindInfo;
+use super::kinds::{KindInfo, MACHINE, NODE_GROUP, TENANT};
 use super::observed;
-use crate::collector::{pace_of_machine, Paces};
+use crate::collector::Paces;
 use machine::Judged;
 pub use memory::Memory;
 
@@ -56,7 +56,7 @@ pub struct Transition {
     /// Whether it is a warning.
     pub is_warning: bool,
     /// What it is now, in one word.
-    pub reason: &'static str,
+    pub reason: String,
     /// The same for people.
     pub message: String,
     /// When that was noticed.
@@ -73,24 +73,54 @@ pub fn join(
 ) -> Joined {
     let Some(picture) = picture else { return off(declared, now) };
     let seen = Seen::of(picture, paces, now);
-    let claims: Vec<_> = declared.machines.iter().map(|(name, machine)| claims::claim(name, machine)).collect();
+    let claims: Vec<_> =
+        declared.machines.iter().map(|(name, machine)| claims::claim(name, machine)).collect();
     let matches = matched(&claims, seen.nodes, Some(&seen.talos), &memory.identities);
-    memory.remember(&claims, &matches);
     let mut joined = Joined { next_turn: seen.next_turn(), ..Joined::default() };
-    let etcd = tenant::etcd(&seen, memory);
-    let mut judged: BTreeMap<&str, Judged> = BTreeMap::new();
+    joined.events.extend(replaced(&claims, &matches, now));
+    memory.remember(&claims, &matches);
+    let is_control_plane = |machine: &MachineSpec| machine.role.as_deref() == Some("controlplane");
+    let declared_ones = declared.machines.iter().filter(|(_, machine)| is_control_plane(machine)).count();
+    let etcd = tenant::etcd(&seen, memory, tenant::control_planes(declared_ones, &seen));
+    let mut judged: BTreeMap<&str, (Health, Option<Timestamp>)> = BTreeMap::new();
     for ((name, spec), found) in declared.machines.iter().zip(&matches.found) {
-        let one = machine::judge(spec, found, &matches, &seen, &etcd);
-        memory.machine(name, &one, &seen, &mut joined);
-        judged.insert(name, one);
+        let Judged { health, told } = machine::judge(spec, found, &matches, &seen);
+        judged.insert(name, (health, told.observed_at));
+        let piece = memory.show(&MACHINE, name, told, now, &mut joined.events);
+        joined.machines.extend(piece.map(|piece| (name.clone(), piece)));
     }
     for (name, group) in &declared.groups {
-        let of_group = group.machines.iter().filter_map(|machine| judged.get(machine.as_str()));
-        memory.group(name, tenant::counts(of_group, 0), now, &mut joined);
+        let of_group: Vec<_> =
+            group.machines.iter().filter_map(|machine| judged.get(machine.as_str())).collect();
+        let counts = judge::counts(of_group.iter().map(|(health, _)| health), 0);
+        let told = tenant::group(&counts, of_group.iter().filter_map(|(_, at)| *at).max());
+        let piece = memory.show(&NODE_GROUP, name, told, now, &mut joined.events);
+        joined.groups.extend(piece.map(|piece| (name.clone(), piece)));
     }
-    tenant::tenant(&judged, &matches, &seen, &etcd, memory, &mut joined);
+    let undeclared = matches.undeclared.len() + matches.stale.len();
+    let counts = judge::counts(judged.values().map(|(health, _)| health), undeclared);
+    let told = tenant::tenant(&counts, &matches, &seen, etcd.as_ref());
+    joined.tenant = memory.show(&TENANT, "", told, now, &mut joined.events);
     memory.keep_only(declared);
     joined
+}
+
+/// Machines that are others than before, under the same names.
+fn replaced<'a>(
+    claims: &'a [Claim],
+    matches: &'a Matches<'_>,
+    now: Timestamp,
+) -> impl Iterator<Item = Transition> + 'a {
+    let is_replaced = |found: &Found| matches!(found, Found::Matched { replaced: Some(_), .. });
+    let those = claims.iter().zip(&matches.found).filter(move |(_, found)| is_replaced(found));
+    those.map(move |(claim, _)| Transition {
+        kind: &MACHINE,
+        name: claim.name.clone(),
+        is_warning: false,
+        reason: "Replaced".to_owned(),
+        message: "another machine, or another installation of it, answers in its place now".to_owned(),
+        at: now,
+    })
 }
 
 /// Says of everything that nobody looks.
@@ -109,9 +139,11 @@ fn off(declared: &Declared, now: Timestamp) -> Joined {
 struct Seen<'p> {
     picture: &'p Picture,
     /// Empty where they are unknown.
-    nodes: &'p [rezus_core::observed::facts::Node],
+    nodes: &'p [Node],
     /// How new the nodes are.
     of_nodes: Freshness,
+    /// What their leases say together.
+    leases: Leases,
     /// Members and machines that are known.
     talos: Talos,
     paces: Paces,
@@ -125,16 +157,24 @@ impl<'p> Seen<'p> {
             nodes.map_or(Freshness::Unknown, |nodes| paces.kubernetes.freshness(nodes.observed_at, now));
         let known = nodes.filter(|_| of_nodes != Freshness::Unknown);
         let members = picture.talos.members.as_ref();
-        let members = members.filter(|seen| paces.talos.freshness(seen.observed_at, now) != Freshness::Unknown);
+        let members =
+            members.filter(|seen| paces.talos.freshness(seen.observed_at, now) != Freshness::Unknown);
         let machines = picture.talos.machines.values().filter(|seen| {
-            pace_of_machine(paces, &seen.value).freshness(seen.observed_at, now) != Freshness::Unknown
+            paces.of_machine(&seen.value).freshness(seen.observed_at, now) != Freshness::Unknown
         });
         let talos = Talos {
             members: members.map(|members| members.value.clone()),
             machines: machines.map(|seen| seen.value.clone()).collect(),
             ..Talos::default()
         };
-        Self { picture, nodes: known.map_or(&[], |nodes| &nodes.value), of_nodes, talos, paces, now }
+        let nodes: &[Node] = known.map_or(&[], |nodes| &nodes.value);
+        let leases = Leases::of(nodes, picture.kubernetes.server_time);
+        Self { picture, nodes, of_nodes, leases, talos, paces, now }
+    }
+
+    /// The API server's version.
+    fn version(&self) -> Option<&str> {
+        self.picture.kubernetes.version.as_ref().map(|version| version.value.as_str())
     }
 
     /// When any part becomes stale or unknown without any news.
@@ -153,7 +193,7 @@ impl<'p> Seen<'p> {
         ];
         let of_talos = of_talos.into_iter().flatten().map(|at| (talos, at));
         let machines = picture.talos.machines.values();
-        let machines = machines.map(|seen| (pace_of_machine(self.paces, &seen.value), seen.observed_at));
+        let machines = machines.map(|seen| (self.paces.of_machine(&seen.value), seen.observed_at));
         let metrics = picture.metrics.values().map(|seen| (node_metrics, seen.observed_at));
         let turns = of_kubernetes.chain(of_talos).chain(machines).chain(metrics);
         turns.filter_map(|(pace, at)| pace.next_turn(at, self.now)).min()

@@ -20,7 +20,7 @@ use super::object::{Condition, Object, seconds};
 use super::observed;
 
 pub use run::{KnownRuns, run};
-pub use state::{event, state_version};
+pub use state::{event, state_version, transition};
 pub use tenant::{Known, Told, namespace, tenant, tenant_uid};
 
 /// The namespace of UIDs of what has no history of its own (RFC 9562, section 5.5): a random UUID, made once. Never to
@@ -43,7 +43,7 @@ fn of_state(
     Condition {
         kind,
         holds: if holds { "True" } else { "False" },
-        reason,
+        reason: reason.into(),
         message,
         last_transition_time: seconds(since),
         source: "state",
@@ -159,7 +159,7 @@ pub fn node_group(group: &NodeGroup, tenant: &str, lifetime: Option<&Lifetime>) 
 pub fn remembered(name: &str, tenant: &str, lifetime: &Lifetime, is_machine: bool) -> Draft {
     let kind = if is_machine { &MACHINE } else { &NODE_GROUP };
     let object = Object::new(kind, name, SpecFields::new());
-    let mut object = declared(object, tenant, Some(lifetime));
+    let object = declared(object, tenant, Some(lifetime));
     let created = lifetime.created_at;
     let row = Row::default().text(Some(name)).text(None);
     let cells = if is_machine {

@@ -1,20 +1,20 @@
 //! Shows what was observed beside what is declared: whenever there is news, and whenever news becomes old.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rezus_core::base::{TenantName, Timestamp};
 use rezus_core::declared::store::StoreError;
-use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
-use super::render::Rendered;
 use super::{Catalogue, Inner, lock, micros, of_namespace};
-use crate::collector::Board;
+use crate::collector::{Board, Paces};
 use crate::config::CollectorConfig;
 use crate::error::Chain;
-use crate::kube::item::{Draft, Item, Piece};
-use crate::kube::join::{Declared, Joined, Memory, join};
+use crate::kube::hub::Hub;
+use crate::kube::item::{Draft, Item};
+use crate::kube::join::{Declared, Joined, Memory, Transition, join};
 use crate::kube::kinds::{EVENT, MACHINE, NODE_GROUP, TENANT};
 use crate::kube::show;
 
@@ -28,14 +28,16 @@ const SHARE: u32 = 4;
 /// The least and the longest such wait.
 const BREATH: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(2)];
 
-/// How many events of one tenant are shown before those that were let go are taken away.
-const EVENTS: usize = 200;
+/// How many events of one tenant are kept.
+const EVENTS: usize = 100;
 
 /// What was observed, and what was shown of it.
 #[derive(Debug)]
 pub struct Observed {
     board: Board,
-    config: CollectorConfig,
+    paces: Paces,
+    /// What happened lately, newest last, to be shown with each tenant's other events.
+    events: Mutex<HashMap<TenantName, VecDeque<Draft>>>,
     /// What is remembered of each tenant from one time to the next, and when its news becomes old.
     memories: Mutex<HashMap<TenantName, Remembered>>,
 }
@@ -49,14 +51,31 @@ struct Remembered {
 
 impl Observed {
     /// What is on a board.
-    pub fn new(board: Board, config: CollectorConfig) -> Self {
-        Self { board, config, memories: Mutex::default() }
+    pub fn new(board: Board, config: &CollectorConfig) -> Self {
+        Self { board, paces: Paces::of(config), events: Mutex::default(), memories: Mutex::default() }
+    }
+
+    /// What happened to a tenant's objects lately.
+    pub(super) fn events(&self, tenant: &TenantName) -> Vec<Draft> {
+        lock(&self.events).get(tenant).map(|events| events.iter().cloned().collect()).unwrap_or_default()
+    }
+
+    /// Says that a tenant declares something else than before.
+    pub(super) fn stir(&self, tenant: &TenantName) {
+        self.board.stir(tenant);
+    }
+
+    /// Forgets a tenant that is gone.
+    pub(super) fn forget(&self, tenant: &TenantName) {
+        lock(&self.memories).remove(tenant);
+        lock(&self.events).remove(tenant);
     }
 
     /// Those whose news becomes old now.
     fn due(&self, now: Timestamp) -> BTreeSet<TenantName> {
         let memories = lock(&self.memories);
-        let due = memories.iter().filter(|(_, remembered)| remembered.next_turn.is_some_and(|turn| turn <= now));
+        let due =
+            memories.iter().filter(|(_, remembered)| remembered.next_turn.is_some_and(|turn| turn <= now));
         due.map(|(tenant, _)| tenant.clone()).collect()
     }
 }
@@ -78,11 +97,17 @@ impl Catalogue {
             }
             let [least, longest] = BREATH;
             sleep((began.elapsed() * SHARE).clamp(least, longest)).await;
-            if board.is_quiet() {
-                sleep_until(look).await;
-            }
         }
     }
+}
+
+/// Shows something that happened to an object.
+fn transition(hub: &Hub, tenant: &str, event: &Transition) -> Draft {
+    let items = hub.snapshot(event.kind).items;
+    let (namespace, name) = if event.kind.namespaced { (tenant, event.name.as_str()) } else { ("", tenant) };
+    let place = items.binary_search_by(|item| item.key().cmp(&(namespace, name)));
+    let uid = place.ok().and_then(|at| items.get(at)).and_then(|item| item.shown().uid());
+    show::transition(tenant, event, name, uid.as_deref().unwrap_or_default())
 }
 
 impl Inner {
@@ -96,37 +121,42 @@ impl Inner {
         let groups = hub.snapshot(&NODE_GROUP).items;
         let groups: Vec<Arc<Item>> = of_namespace(&groups, name).cloned().collect();
         let declared = move || Declared {
-            machines: machines.iter().filter_map(|item| Some((item.name().to_owned(), super::spec(item)?))).collect(),
-            groups: groups.iter().filter_map(|item| Some((item.name().to_owned(), super::spec(item)?))).collect(),
+            machines: machines
+                .iter()
+                .filter_map(|item| Some((item.name().to_owned(), super::spec(item)?)))
+                .collect(),
+            groups: groups
+                .iter()
+                .filter_map(|item| Some((item.name().to_owned(), super::spec(item)?)))
+                .collect(),
         };
         let Some(joined) = self.joined(tenant, declared).await? else { return Ok(()) };
         let now = micros(self.clock.now());
         self.reserve(hub.newest().max(now)).await;
-        let of = |pieces: &'_ [(String, Piece)]| -> Vec<(String, Piece)> { pieces.to_vec() };
-        for (kind, pieces) in [(&MACHINE, of(&joined.machines)), (&NODE_GROUP, of(&joined.groups))] {
-            let pieces: Vec<(&str, Piece)> = pieces.iter().map(|(name, piece)| (name.as_str(), piece.clone())).collect();
-            hub.observe(kind, name, &pieces, now);
+        for (kind, pieces) in [(&MACHINE, &joined.machines), (&NODE_GROUP, &joined.groups)] {
+            hub.observe(kind, name, pieces, now);
         }
         if let Some(piece) = joined.tenant {
-            hub.observe(&TENANT, "", &[(name, piece)], now);
+            hub.observe(&TENANT, "", &[(name.to_owned(), piece)], now);
         }
-        let items = hub.snapshot(&EVENT).items;
-        let events = joined.events.iter().map(|event| {
-            let of_kind = hub.snapshot(event.kind).items;
-            let namespace = if event.kind.namespaced { name } else { "" };
-            let place = of_kind.binary_search_by(|item| item.key().cmp(&(namespace, event.name.as_str())));
-            let uid = place.ok().and_then(|at| of_kind.get(at)).and_then(|item| item.shown().uid());
-            show::transition(tenant.as_str(), event, uid.as_deref().unwrap_or_default())
-        });
-        let events: Vec<Draft> = events.collect();
-        let count = of_namespace(&items, name).count() + events.len();
-        hub.add(&EVENT, events, now);
+        if !joined.events.is_empty() {
+            let drafts: Vec<Draft> = joined.events.iter().map(|event| transition(hub, name, event)).collect();
+            let is_full = {
+                let mut events = lock(&self.observed.events);
+                let events = events.entry(tenant.clone()).or_default();
+                events.extend(drafts.iter().cloned());
+                let surplus = events.len().saturating_sub(EVENTS);
+                events.drain(..surplus);
+                surplus > 0
+            };
+            hub.add(&EVENT, drafts, now);
+            if is_full {
+                // The next turn shows those that are kept, and no others.
+                *lock(&self.touched).entry(tenant.clone()).or_default() += 1;
+                self.wake.notify_one();
+            }
+        }
         hub.announce();
-        if count > EVENTS {
-            // The next turn shows those that are kept, and no others.
-            *lock(&self.touched).entry(tenant.clone()).or_default() += 1;
-            self.wake.notify_one();
-        }
         Ok(())
     }
 
@@ -136,17 +166,17 @@ impl Inner {
         tenant: &TenantName,
         declared: impl FnOnce() -> Declared + Send + 'static,
     ) -> Result<Option<Joined>, StoreError> {
-        let Observed { board, config, memories } = &self.observed;
+        let Observed { board, paces, memories, .. } = &self.observed;
         let picture = board.picture(tenant);
         let known = lock(memories).remove(tenant);
-        if picture.is_none() && known.is_none() {
+        if picture.is_none() && known.is_none() && !board.is_off(tenant) {
             return Ok(None);
         }
         let mut memory = known.unwrap_or_default().memory;
-        let (config, now) = (config.clone(), self.clock.now());
+        let (paces, now) = (*paces, self.clock.now());
         let has_picture = picture.is_some();
         let work = move || {
-            let joined = join(&declared(), picture.as_deref(), &mut memory, &config, now);
+            let joined = join(&declared(), picture.as_deref(), &mut memory, paces, now);
             (joined, memory)
         };
         let worked = tokio::task::spawn_blocking(work).await;
@@ -156,11 +186,5 @@ impl Inner {
             lock(memories).insert(tenant.clone(), Remembered { memory, next_turn });
         }
         Ok(Some(joined))
-    }
-
-    /// Has objects that are about to be shown say what was observed: those that are new, or declared otherwise, too.
-    pub(super) async fn put_beside(&self, tenant: &TenantName, rendered: &mut Rendered) -> Result<(), StoreError> {
-        let _ = (tenant, rendered);
-        Ok(())
     }
 }

@@ -43,13 +43,15 @@ pub(super) fn merge(items: &[Arc<Item>], part: Part<'_>, mut drafts: Vec<Draft>,
 pub(super) fn observe(
     items: &[Arc<Item>],
     namespace: &str,
-    pieces: &[(&str, Piece)],
+    pieces: &[(String, Piece)],
     next: u64,
 ) -> Option<Merged> {
     let mut changes = Changes { list: Vec::new(), next, packer: Packer::default() };
     let mut places = Vec::new();
     for (name, piece) in pieces {
-        let Ok(place) = items.binary_search_by(|item| item.key().cmp(&(namespace, *name))) else { continue };
+        let Ok(place) = items.binary_search_by(|item| item.key().cmp(&(namespace, name.as_str()))) else {
+            continue;
+        };
         let Some(item) = items.get(place).filter(|item| !item.says(piece)) else { continue };
         if places.is_empty() {
             changes.packer = Packer::like(Some(item));
@@ -71,7 +73,8 @@ pub(super) fn observe(
 /// Adds objects to those that are there.
 pub(super) fn add(items: &[Arc<Item>], drafts: Vec<Draft>, next: u64) -> Merged {
     let mut merged = items.to_vec();
-    let mut changes = Changes { list: Vec::new(), next, packer: Packer::like(items.first().map(Arc::as_ref)) };
+    let mut changes =
+        Changes { list: Vec::new(), next, packer: Packer::like(items.first().map(Arc::as_ref)) };
     for draft in drafts {
         match merged.binary_search_by(|item| item.key().cmp(&draft.key())) {
             Ok(place) => {

@@ -1,7 +1,7 @@
 //! What is looked for among what was observed: taken from what is declared, as plain texts.
 
 use rezus_core::client::MachineSpec;
-use rezus_core::observed::matching::Claim;
+use rezus_core::observed::Claim;
 
 /// The claim of a machine: by which of its texts it can be recognised.
 pub(super) fn claim(name: &str, machine: &MachineSpec) -> Claim {

@@ -1,12 +1,12 @@
 //! What is remembered of a tenant's objects from one time to the next: since when conditions hold, and what was shown. It is
 //! lost with the server, and then begins anew.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hasher as _};
 use std::time::Duration;
 
 use rezus_core::base::Timestamp;
-use rezus_core::observed::matching::{Claim, Found, Identity, Matches};
+use rezus_core::observed::{Claim, Found, Identity, Matches};
 use serde::Serialize;
 
 use super::{Declared, Transition};
@@ -28,6 +28,9 @@ pub struct Memory {
     pub(super) identities: HashMap<String, Identity>,
     /// Since when each etcd member learns.
     pub(super) learners: BTreeMap<u64, Timestamp>,
+    /// Which etcd members' logs were behind in the turn before, and which turn was looked at last.
+    pub(super) behind: BTreeSet<u64>,
+    pub(super) turn: Option<Timestamp>,
     shown: HashMap<(&'static str, String), Shown>,
 }
 
@@ -41,11 +44,11 @@ struct Shown {
 }
 
 /// Since when a condition is as it is.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Since {
     kind: &'static str,
     holds: &'static str,
-    reason: &'static str,
+    reason: String,
     at: Timestamp,
 }
 
@@ -54,7 +57,7 @@ struct Since {
 pub(super) struct Said {
     pub(super) kind: &'static str,
     pub(super) holds: &'static str,
-    pub(super) reason: &'static str,
+    pub(super) reason: String,
     pub(super) message: String,
 }
 
@@ -111,7 +114,7 @@ impl Memory {
         let mut since = Vec::with_capacity(told.conditions.len());
         let mut conditions: Vec<Condition> = Vec::with_capacity(told.conditions.len());
         for (place, said) in told.conditions.into_iter().enumerate() {
-            for text in [said.kind, said.holds, said.reason, &said.message] {
+            for text in [said.kind, said.holds, &said.reason, &said.message] {
                 hasher.write(text.as_bytes());
                 hasher.write_u8(0xff);
             }
@@ -124,12 +127,12 @@ impl Memory {
                     kind,
                     name: name.to_owned(),
                     is_warning: said.holds != "True",
-                    reason: said.reason,
+                    reason: said.reason.clone(),
                     message: said.message.clone(),
                     at: now,
                 });
             }
-            since.push(Since { kind: said.kind, holds: said.holds, reason: said.reason, at });
+            since.push(Since { kind: said.kind, holds: said.holds, reason: said.reason.clone(), at });
             conditions.push(of_collector(said.kind, said.holds, said.reason, said.message, at));
         }
         let news = hasher.finish();

@@ -3,7 +3,8 @@
 use rezus_core::base::Timestamp;
 use rezus_core::client::{
     FilesystemStatus, KubernetesSummary, LoadStatus, MemoryStatus, MetricsStatus, NodeAddress, NodeResources,
-    NodeStatus, NodeTaint, NodeUsage, PodTrouble, PodsSummary, ServiceStatus, SourceStatus, TalosStatus, UnmetStatus,
+    NodeStatus, NodeTaint, NodeUsage, PodTrouble, PodsSummary, ServiceStatus, SourceStatus, TalosStatus,
+    UnmetStatus,
 };
 use rezus_core::observed::facts::{
     Filesystem, Load, MachineMetrics, Memory, Node, Pods, Quantities, Stage, TalosMachine, Usage,
@@ -72,7 +73,8 @@ pub(super) fn talos(seen: &Observation<TalosMachine>, freshness: Freshness) -> T
     let is_fine = |state: &str, healthy: Option<bool>| {
         matches!(state, "Running" | "Finished" | "Skipped") && healthy != Some(false)
     };
-    let services = machine.services.iter().flatten().filter(|service| !is_fine(&service.state, service.healthy));
+    let services =
+        machine.services.iter().flatten().filter(|service| !is_fine(&service.state, service.healthy));
     TalosStatus {
         observed_at: seconds(seen.observed_at),
         stale: freshness != Freshness::Fresh,
@@ -154,7 +156,11 @@ fn filesystem(it: &Filesystem) -> FilesystemStatus {
 }
 
 /// What is shown of a cluster that Kubernetes tells of; nothing where what it told is too old.
-pub(super) fn kubernetes(picture: &KubernetesPicture, pace: Pace, now: Timestamp) -> Option<KubernetesSummary> {
+pub(super) fn kubernetes(
+    picture: &KubernetesPicture,
+    pace: Pace,
+    now: Timestamp,
+) -> Option<KubernetesSummary> {
     let nodes = picture.nodes.as_ref()?;
     let freshness = pace.freshness(nodes.observed_at, now);
     if freshness == Freshness::Unknown {
@@ -168,7 +174,11 @@ pub(super) fn kubernetes(picture: &KubernetesPicture, pace: Pace, now: Timestamp
         version: picture.version.as_ref().map(|version| version.value.clone()),
         cluster_uid: picture.cluster_uid.as_ref().map(|uid| uid.value.clone()),
         nodes: u64::try_from(nodes.value.len()).unwrap_or(u64::MAX),
-        failed_checks: checks.iter().flat_map(|checks| &checks.value).map(|check| check.name.clone()).collect(),
+        failed_checks: checks
+            .iter()
+            .flat_map(|checks| &checks.value)
+            .map(|check| check.name.clone())
+            .collect(),
         pods: picture.pods.as_ref().filter(|pods| known(pods.observed_at)).map(|seen| pods(&seen.value)),
     })
 }

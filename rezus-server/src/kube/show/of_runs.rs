@@ -21,7 +21,14 @@ fn of_runs(
     message: String,
     since: Timestamp,
 ) -> Condition {
-    Condition { kind, holds, reason, message, last_transition_time: seconds(since), source: "run" }
+    Condition {
+        kind,
+        holds,
+        reason: reason.into(),
+        message,
+        last_transition_time: seconds(since),
+        source: "run",
+    }
 }
 
 /// Whether the resources are as the state has them; nothing where nobody has anything to run.

@@ -1,5 +1,6 @@
 //! What is shown of the states themselves: their versions, and the writes that were refused.
 
+use rezus_core::base::Timestamp;
 use rezus_core::declared::projection::SpecFields;
 use rezus_core::declared::store::{Content, RefusalRecord, TenantRecord, VersionMeta};
 use rezus_core::declared::{Lineage, Serial};
@@ -8,7 +9,8 @@ use serde_json::json;
 use super::run::KnownRuns;
 use super::uid;
 use crate::kube::item::{Draft, Row};
-use crate::kube::kinds::{EVENT, STATE_VERSION};
+use crate::kube::join::Transition;
+use crate::kube::kinds::{EVENT, KindInfo, STATE_VERSION, TENANT};
 use crate::kube::object::{Object, seconds};
 
 /// Shows a version, which a run may have written. Its name is `v` and its number.
@@ -64,45 +66,100 @@ pub fn state_version(record: &TenantRecord, meta: &VersionMeta, runs: &KnownRuns
 /// Shows a refused write as an Event on the Tenant whose UID is `involved`. `place` tells it from others of the same
 /// moment.
 pub fn event(tenant: &str, involved: &str, refusal: &RefusalRecord, place: usize) -> Draft {
-    let at = refusal.at.as_millis();
-    let name = format!("{tenant}.{at:x}.{place}");
-    let object = Object::bare(&EVENT, &name).within(tenant);
-    let mut object = object.created(uid(&["Event", tenant, &name, &refusal.operation]), refusal.at);
+    let name = format!("{tenant}.{:x}.{place}", refusal.at.as_millis());
     let message = format!(
         "{} by {} was refused ({}): {}",
         refusal.operation, refusal.who, refusal.code, refusal.reason
     );
-    object.member(
-        "involvedObject",
-        &json!({ "apiVersion": "rezuscloud.io/v1alpha1", "kind": "Tenant", "name": tenant, "uid": involved }),
-    );
-    object.member("reason", &"WriteRefused");
+    happened(&Happened {
+        tenant,
+        name: &name,
+        salt: &refusal.operation,
+        kind: &TENANT,
+        object: tenant,
+        uid: involved,
+        is_warning: true,
+        reason: "WriteRefused",
+        message: &message,
+        at: refusal.at,
+    })
+}
+
+/// Shows a change of what was observed as an Event on the object that has the UID `uid`.
+pub fn transition(tenant: &str, event: &Transition, object: &str, uid: &str) -> Draft {
+    let kind = event.kind.singular;
+    let name = format!("{object}.{kind}.{:x}.{}", event.at.as_millis(), event.reason.to_ascii_lowercase());
+    happened(&Happened {
+        tenant,
+        name: &name,
+        salt: kind,
+        kind: event.kind,
+        object,
+        uid,
+        is_warning: event.is_warning,
+        reason: &event.reason,
+        message: &event.message,
+        at: event.at,
+    })
+}
+
+/// Something that happened to an object.
+struct Happened<'a> {
+    tenant: &'a str,
+    name: &'a str,
+    /// Tells its UID from that of another one of the same name.
+    salt: &'a str,
+    kind: &'static KindInfo,
+    object: &'a str,
+    uid: &'a str,
+    is_warning: bool,
+    reason: &'a str,
+    message: &'a str,
+    at: Timestamp,
+}
+
+fn happened(it: &Happened<'_>) -> Draft {
+    let Happened { tenant, name, kind, object: involved, reason, message, .. } = *it;
+    let object = Object::bare(&EVENT, name).within(tenant);
+    let mut object = object.created(uid(&["Event", tenant, name, it.salt]), it.at);
+    let mut reference = json!({
+        "apiVersion": kind.api_version(), "kind": kind.kind, "name": involved, "uid": it.uid,
+    });
+    if kind.namespaced {
+        reference["namespace"] = tenant.into();
+    }
+    let severity = if it.is_warning { "Warning" } else { "Normal" };
+    object.member("involvedObject", &reference);
+    object.member("reason", &reason);
     object.member("message", &message);
     object.member("source", &json!({ "component": "rezus" }));
-    object.member("firstTimestamp", &seconds(refusal.at));
-    object.member("lastTimestamp", &seconds(refusal.at));
+    object.member("firstTimestamp", &seconds(it.at));
+    object.member("lastTimestamp", &seconds(it.at));
     object.member("count", &1);
-    object.member("type", &"Warning");
+    object.member("type", &severity);
     object.member("eventTime", &());
     object.member("reportingComponent", &"rezus");
     object.member("reportingInstance", &"");
     let cells = Row::default()
-        .age(refusal.at)
-        .text(Some("Warning"))
-        .text(Some("WriteRefused"))
-        .text(Some(&format!("tenant/{tenant}")))
-        .text(Some(&message))
-        .text(Some(&name));
+        .age(it.at)
+        .text(Some(severity))
+        .text(Some(reason))
+        .text(Some(&format!("{}/{involved}", kind.singular)))
+        .text(Some(message))
+        .text(Some(name));
     let of = |label, value: &str| (label, Some(value.to_owned()));
-    let fields = vec![
-        of("involvedObject.kind", "Tenant"),
-        of("involvedObject.name", tenant),
-        of("involvedObject.uid", involved),
-        of("involvedObject.apiVersion", "rezuscloud.io/v1alpha1"),
-        of("reason", "WriteRefused"),
+    let mut fields = vec![
+        of("involvedObject.kind", kind.kind),
+        of("involvedObject.name", involved),
+        of("involvedObject.uid", it.uid),
+        of("involvedObject.apiVersion", kind.api_version()),
+        of("reason", reason),
         of("reportingComponent", "rezus"),
         of("source", "rezus"),
-        of("type", "Warning"),
+        of("type", severity),
     ];
+    if kind.namespaced {
+        fields.push(of("involvedObject.namespace", tenant));
+    }
     Draft::new(&EVENT, object, fields, cells)
 }

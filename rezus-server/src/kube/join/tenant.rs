@@ -1,0 +1,226 @@
+//! How a cluster is as a whole, and what is shown of it.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use rezus_core::base::Timestamp;
+use rezus_core::client::{EtcdSummary, MachineCounts, NodeGroupStatus, TenantStatus};
+use rezus_core::observed::facts::{EtcdStatus, Holds, MachineKind};
+use rezus_core::observed::judge::{self, Counts, EtcdSeen, EtcdVerdict, Finding, Health, Leases, Witness};
+use rezus_core::observed::{Failure, Freshness, Matches, Source};
+
+use super::machine::holds;
+use super::memory::{Memory, Said, Told};
+use super::{Seen, parts};
+use crate::kube::item::Row;
+use crate::kube::object::seconds;
+
+/// How many names of what is undeclared are shown.
+const UNDECLARED: usize = 100;
+
+/// How long a member of etcd may learn.
+const PATIENCE: Duration = Duration::from_mins(10);
+
+/// Judges the cluster's etcd; nothing where nothing was ever seen of it.
+pub(super) fn etcd(seen: &Seen<'_>, memory: &mut Memory, expected: usize) -> Option<EtcdVerdict> {
+    let picture = &seen.picture.talos;
+    let is_known = |at: Timestamp| seen.paces.talos.freshness(at, seen.now) != Freshness::Unknown;
+    let list = picture.etcd.as_ref();
+    let control_planes = picture.machines.values().filter(|one| one.value.etcd.is_some());
+    let statuses: Vec<&EtcdStatus> = control_planes
+        .filter(|one| seen.paces.talos.freshness(one.observed_at, seen.now) == Freshness::Fresh)
+        .filter_map(|one| one.value.etcd.as_ref())
+        .collect();
+    if list.is_none() && statuses.is_empty() {
+        return None;
+    }
+    let learners: Vec<u64> = list
+        .iter()
+        .flat_map(|list| &list.value.members)
+        .filter(|member| member.is_learner)
+        .map(|member| member.id)
+        .collect();
+    memory.learners.retain(|id, _| learners.contains(id));
+    for id in learners {
+        memory.learners.entry(id).or_insert(seen.now);
+    }
+    // The list of this very turn: as new as what the machines told.
+    let turn = seen.picture.standings.get(&Source::Talos).map(|standing| standing.tried_at);
+    let listed_now = list.is_some_and(|list| {
+        is_known(list.observed_at) && turn.is_some_and(|turn| turn.since(list.observed_at) <= LISTED)
+    });
+    let kubernetes = &seen.picture.kubernetes;
+    let api_fails = kubernetes.failed_checks.as_ref().is_some_and(|checks| {
+        seen.paces.kubernetes.freshness(checks.observed_at, seen.now) == Freshness::Fresh
+            && checks.value.iter().any(|check| check.name.starts_with("etcd"))
+    });
+    let witness = match seen.leases {
+        _ if api_fails => Witness::ApiNotReady,
+        Leases::AllStale { dead: true, .. } if seen.of_nodes == Freshness::Fresh => Witness::LeasesStopped,
+        _ => Witness::None,
+    };
+    let behind_before = std::mem::take(&mut memory.behind);
+    let verdict = judge::etcd(&EtcdSeen {
+        list: list.map(|list| &list.value),
+        listed_now,
+        statuses: &statuses,
+        expected,
+        witness,
+        learners: &memory.learners,
+        learner_patience: PATIENCE,
+        behind_before: &behind_before,
+        quota_bytes: EtcdSeen::QUOTA,
+        now: seen.now,
+    });
+    // One turn's numbers are compared once, however often they are looked at.
+    memory.behind = if memory.turn == turn { behind_before } else { verdict.behind.clone() };
+    memory.turn = turn;
+    Some(verdict)
+}
+
+/// How much older than the end of its turn a list of members is that was read in it.
+const LISTED: Duration = Duration::from_secs(50);
+
+/// Counts machines in the words of the API.
+pub(super) fn shown(counts: &Counts) -> MachineCounts {
+    let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+    MachineCounts {
+        declared: number(counts.declared),
+        ready: number(counts.ready),
+        not_ready: number(counts.not_ready),
+        missing: number(counts.missing),
+        unknown: number(counts.unknown),
+        undeclared: number(counts.undeclared),
+    }
+}
+
+/// What is shown of a node group: how its machines are.
+pub(super) fn group(counts: &Counts, observed_at: Option<Timestamp>) -> Told<NodeGroupStatus> {
+    let Counts { declared, ready, not_ready, missing, unknown, .. } = *counts;
+    let (word, reason) = match (not_ready + missing, unknown, declared) {
+        (0, 0, 0) => ("Unknown", "NoMachines"),
+        (0, 0, _) => ("True", "Ready"),
+        (0, _, _) => ("Unknown", "MachinesUnknown"),
+        _ => ("False", "MachinesNotReady"),
+    };
+    let message = format!(
+        "of {declared} machines {ready} are ready, {not_ready} not, {missing} missing, {unknown} unknown"
+    );
+    let status = NodeGroupStatus { machines: Some(shown(counts)), ..NodeGroupStatus::default() };
+    let number = |count: usize| Row::default().number(u64::try_from(count).unwrap_or(u64::MAX));
+    Told {
+        conditions: vec![Said { kind: "Ready", holds: word, reason: reason.to_owned(), message }],
+        news: status.clone(),
+        status,
+        cells: vec![number(ready + not_ready), number(ready)],
+        observed_at,
+    }
+}
+
+/// What is shown of the tenant.
+pub(super) fn tenant(
+    counts: &Counts,
+    matches: &Matches<'_>,
+    seen: &Seen<'_>,
+    etcd: Option<&EtcdVerdict>,
+) -> Told<TenantStatus> {
+    let kubernetes = seen.picture.kubernetes.nodes.as_ref();
+    let health = judge::tenant(counts, etcd, kubernetes.map(|_| seen.of_nodes));
+    let mut conditions = vec![said("Ready", &health)];
+    conditions
+        .extend([Source::Kubernetes, Source::Talos].into_iter().filter_map(|source| reachable(seen, source)));
+    if let Some(etcd) = etcd {
+        conditions.push(Said {
+            kind: "EtcdQuorum",
+            holds: holds(etcd.quorum),
+            reason: etcd.health.reason().to_owned(),
+            message: findings(&etcd.findings),
+        });
+    }
+    let mut undeclared: BTreeSet<String> = matches
+        .undeclared
+        .iter()
+        .filter_map(|at| matches.seen.get(*at))
+        .map(|one| one.name().to_owned())
+        .collect();
+    undeclared.extend(matches.stale.iter().map(|node| node.name.clone()));
+    let mut news = TenantStatus {
+        machines: Some(shown(counts)),
+        undeclared: undeclared.into_iter().take(UNDECLARED).collect(),
+        kubernetes: parts::kubernetes(&seen.picture.kubernetes, seen.paces.kubernetes, seen.now),
+        etcd: etcd.map(summary),
+        sources: parts::sources(seen.picture, |source| seen.paces.of_source(source), seen.now),
+        ..TenantStatus::default()
+    };
+    let answered = seen.picture.standings.values().filter_map(|standing| standing.answered_at);
+    let observed_at = answered.max();
+    let mut status = news.clone();
+    status.observed_at = observed_at.map(seconds);
+    if let Some(kubernetes) = &mut news.kubernetes {
+        kubernetes.observed_at.clear();
+        if let Some(pods) = &mut kubernetes.pods {
+            (pods.total, pods.running, pods.pending) = (0, 0, 0);
+        }
+    }
+    for source in &mut news.sources {
+        source.answered_at = None;
+    }
+    let ready = match kubernetes {
+        None => Row::default().unknown(),
+        Some(_) => Row::default().text(Some(&format!("{}/{}", counts.ready, counts.declared))),
+    };
+    let cells =
+        vec![ready, observed_at.map_or_else(|| Row::default().unknown(), |at| Row::default().age(at))];
+    Told { conditions, news, status, cells, observed_at }
+}
+
+fn said(kind: &'static str, health: &Health) -> Said {
+    Said { kind, holds: holds(health.holds), reason: health.reason.clone(), message: health.message.clone() }
+}
+
+fn findings(findings: &[Finding]) -> String {
+    findings.iter().map(|finding| finding.message.as_str()).collect::<Vec<_>>().join("; ")
+}
+
+/// Whether a source tells anything; nothing where it was never tried.
+fn reachable(seen: &Seen<'_>, source: Source) -> Option<Said> {
+    let standing = seen.picture.standings.get(&source)?;
+    let kind = match source {
+        Source::Kubernetes => "KubernetesReachable",
+        Source::Talos | Source::NodeMetrics => "TalosReachable",
+    };
+    Some(match standing.silence() {
+        None => Said { kind, holds: "True", reason: "Answers".to_owned(), message: String::new() },
+        // Without a credential nobody knows.
+        Some(failure @ (Failure::CredentialMissing | Failure::Disabled | Failure::Internal { .. })) => {
+            Said { kind, holds: "Unknown", reason: failure.reason().to_owned(), message: failure.to_string() }
+        }
+        Some(failure) => {
+            Said { kind, holds: "False", reason: failure.reason().to_owned(), message: failure.to_string() }
+        }
+    })
+}
+
+fn summary(etcd: &EtcdVerdict) -> EtcdSummary {
+    let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+    let health = etcd.health.reason();
+    EtcdSummary {
+        health: health.strip_prefix("Etcd").unwrap_or(health).to_owned(),
+        message: findings(&etcd.findings),
+        quorum: match etcd.quorum {
+            Holds::True => "Yes",
+            Holds::False => "No",
+            Holds::Unknown => "Unknown",
+        }
+        .to_owned(),
+        voters: number(etcd.voters),
+        voters_up: number(etcd.up),
+    }
+}
+
+/// How many control planes there are said to be: declared, or else seen.
+pub(super) fn control_planes(declared: usize, seen: &Seen<'_>) -> usize {
+    let is_one = |kind: MachineKind| kind == MachineKind::ControlPlane;
+    let machines = seen.talos.machines.iter().filter(|machine| is_one(machine.kind)).count();
+    if declared > 0 { declared } else { machines }
+}
