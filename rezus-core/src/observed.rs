@@ -7,6 +7,7 @@
 mod exposition;
 pub mod facts;
 mod failure;
+pub mod judge;
 mod matching;
 mod node_id;
 mod observation;

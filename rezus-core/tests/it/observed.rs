@@ -1,6 +1,7 @@
 //! What the status plane makes of what was read.
 
 mod exposition;
+mod judge;
 mod matching;
 mod node_id;
 mod pods;

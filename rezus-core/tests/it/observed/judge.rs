@@ -1,0 +1,5 @@
+//! What is made of what was read.
+
+mod etcd;
+mod machine;
+mod node;
