@@ -20,11 +20,11 @@ use super::kinds::{KindInfo, MACHINE, NODE_GROUP, TENANT};
 use super::observed;
 use crate::collector::Paces;
 use machine::Judged;
-pub use memory::Memory;
+pub(super) use memory::Memory;
 
 /// What a tenant declares, as far as it is put beside anything.
 #[derive(Debug, Default)]
-pub struct Declared {
+pub(super) struct Declared {
     /// The machines, by name.
     pub machines: Vec<(String, MachineSpec)>,
     /// The node groups, by name.
@@ -33,7 +33,7 @@ pub struct Declared {
 
 /// What is to be shown of it now, where that is another thing than before.
 #[derive(Debug, Default)]
-pub struct Joined {
+pub(super) struct Joined {
     /// Of machines, by name.
     pub machines: Vec<(String, Piece)>,
     /// Of node groups, by name.
@@ -48,7 +48,7 @@ pub struct Joined {
 
 /// A condition of an object that changed.
 #[derive(Clone, Debug)]
-pub struct Transition {
+pub(super) struct Transition {
     /// The kind of object.
     pub kind: &'static KindInfo,
     /// Its name.
@@ -64,7 +64,7 @@ pub struct Transition {
 }
 
 /// Puts what was observed beside what is declared. Nothing was where there is no picture: the tenant is not observed.
-pub fn join(
+pub(super) fn join(
     declared: &Declared,
     picture: Option<&Picture>,
     memory: &mut Memory,

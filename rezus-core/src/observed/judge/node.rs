@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::facts::{Holds, Kubernetes, Node, NodeCondition};
+use super::super::facts::{Holds, Node, NodeCondition};
 use crate::base::Timestamp;
 
 /// The worst that is to be said of a node, the worst first.
@@ -79,11 +79,10 @@ pub enum Leases {
 }
 
 impl Leases {
-    /// Looks at the leases of all nodes.
-    pub fn of(kubernetes: &Kubernetes) -> Self {
-        let nodes = kubernetes.nodes.iter().flatten();
-        let newest = nodes.filter_map(|node| node.lease_renewed_at).max();
-        match (newest, kubernetes.server_time) {
+    /// Looks at the leases of all nodes, read when it was `server_time` for the server.
+    pub fn of(nodes: &[Node], server_time: Option<Timestamp>) -> Self {
+        let newest = nodes.iter().filter_map(|node| node.lease_renewed_at).max();
+        match (newest, server_time) {
             (Some(newest), Some(now)) if now.since(newest) > STALE => {
                 Self::AllStale { since: newest, dead: now.since(newest) > DEAD }
             }

@@ -23,7 +23,7 @@ const EVENTS: usize = 50;
 
 /// What is remembered.
 #[derive(Debug, Default)]
-pub struct Memory {
+pub(in crate::kube) struct Memory {
     /// Which machine each claim was matched to.
     pub(super) identities: HashMap<String, Identity>,
     /// Since when each etcd member learns.

@@ -128,7 +128,7 @@ fn where_no_lease_is_renewed_no_node_is_judged_by_its_own() {
         (vec![], Some(1000), Leases::NotRead),
     ] {
         let cluster = cluster(&leases, now);
-        let seen = Leases::of(&cluster);
+        let seen = Leases::of(cluster.nodes.as_deref().unwrap_or_default(), cluster.server_time);
         assert_eq!(seen, expected, "{leases:?}");
         if !matches!(seen, Leases::Renewed { .. }) {
             for one in cluster.nodes.iter().flatten() {
