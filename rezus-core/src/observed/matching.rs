@@ -107,8 +107,11 @@ pub fn matched<'a, S: BuildHasher>(
     let mut taken = vec![false; seen.len()];
     let mut candidates: Vec<Vec<usize>> = vec![Vec::new(); claims.len()];
     for rule in Rule::ALL {
-        let left =
-            claims.iter().map(|claim| claim_keys(claim, rule, earlier.get(&claim.name))).collect::<Vec<_>>();
+        let keys = |(claim, link): (&Claim, &Option<_>)| match link {
+            Some(_) => Vec::new(),
+            None => claim_keys(claim, rule, earlier.get(&claim.name)),
+        };
+        let left = claims.iter().zip(&links).map(keys).collect::<Vec<_>>();
         let right = seen.iter().map(|seen| seen.keys(rule)).collect::<Vec<_>>();
         let free = |claim: usize, at: usize| {
             links[claim].is_none() && !taken[at] && (rule < Rule::Address || may_be(claim, at))
