@@ -80,7 +80,7 @@ pub struct Matches<'a> {
     /// What became of each claim, in the order of the claims.
     pub found: Vec<Found>,
     /// Which of `seen` no claim has, nor may have.
-    pub undeclared: Vec<usize>,
+    pub unclaimed: Vec<usize>,
     /// Nodes that were left behind by a machine that has another name now, sorted by name: none of `seen`.
     pub stale: Vec<&'a Node>,
 }
@@ -128,7 +128,7 @@ pub fn matched<'a, S: BuildHasher>(
             }
         }
     }
-    let mut wanted = taken.clone();
+    let mut known = taken.clone();
     let mut found = Vec::with_capacity(claims.len());
     for ((claim, link), mut open) in claims.iter().zip(links).zip(candidates) {
         found.push(if let Some((at, rule, evidence)) = link {
@@ -138,14 +138,14 @@ pub fn matched<'a, S: BuildHasher>(
             // A stronger rule, or a later one, may have found whose they are.
             open.retain(|at| !taken[*at]);
             for at in &open {
-                wanted[*at] = true;
+                known[*at] = true;
             }
             let candidates = open.iter().map(|at| seen[*at].name().to_owned()).collect::<Vec<_>>();
             if candidates.is_empty() { Found::Missing } else { Found::Ambiguous { candidates } }
         });
     }
-    let undeclared = (0..seen.len()).filter(|at| !wanted[*at]).collect();
-    Matches { seen, found, undeclared, stale }
+    let unclaimed = (0..seen.len()).filter(|at| !known[*at]).collect();
+    Matches { seen, found, unclaimed, stale }
 }
 
 fn claim_keys(claim: &Claim, rule: Rule, earlier: Option<&Identity>) -> Vec<Key> {
