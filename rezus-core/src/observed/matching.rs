@@ -80,7 +80,7 @@ pub struct Matches<'a> {
     /// What became of each claim, in the order of the claims.
     pub found: Vec<Found>,
     /// Which of `seen` no claim has, nor may have.
-    pub undeclared: Vec<usize>,
+    pub unclaimed: Vec<usize>,
     /// Nodes that were left behind by a machine that has another name now, sorted by name: none of `seen`.
     pub stale: Vec<&'a Node>,
 }
@@ -107,8 +107,11 @@ pub fn matched<'a, S: BuildHasher>(
     let mut taken = vec![false; seen.len()];
     let mut candidates: Vec<Vec<usize>> = vec![Vec::new(); claims.len()];
     for rule in Rule::ALL {
-        let left =
-            claims.iter().map(|claim| claim_keys(claim, rule, earlier.get(&claim.name))).collect::<Vec<_>>();
+        let keys = |(claim, link): (&Claim, &Option<_>)| match link {
+            Some(_) => Vec::new(),
+            None => claim_keys(claim, rule, earlier.get(&claim.name)),
+        };
+        let left = claims.iter().zip(&links).map(keys).collect::<Vec<_>>();
         let right = seen.iter().map(|seen| seen.keys(rule)).collect::<Vec<_>>();
         let free = |claim: usize, at: usize| {
             links[claim].is_none() && !taken[at] && (rule < Rule::Address || may_be(claim, at))
@@ -125,7 +128,7 @@ pub fn matched<'a, S: BuildHasher>(
             }
         }
     }
-    let mut wanted = taken.clone();
+    let mut known = taken.clone();
     let mut found = Vec::with_capacity(claims.len());
     for ((claim, link), mut open) in claims.iter().zip(links).zip(candidates) {
         found.push(if let Some((at, rule, evidence)) = link {
@@ -135,14 +138,14 @@ pub fn matched<'a, S: BuildHasher>(
             // A stronger rule, or a later one, may have found whose they are.
             open.retain(|at| !taken[*at]);
             for at in &open {
-                wanted[*at] = true;
+                known[*at] = true;
             }
             let candidates = open.iter().map(|at| seen[*at].name().to_owned()).collect::<Vec<_>>();
             if candidates.is_empty() { Found::Missing } else { Found::Ambiguous { candidates } }
         });
     }
-    let undeclared = (0..seen.len()).filter(|at| !wanted[*at]).collect();
-    Matches { seen, found, undeclared, stale }
+    let unclaimed = (0..seen.len()).filter(|at| !known[*at]).collect();
+    Matches { seen, found, unclaimed, stale }
 }
 
 fn claim_keys(claim: &Claim, rule: Rule, earlier: Option<&Identity>) -> Vec<Key> {

@@ -6,12 +6,12 @@ use super::super::Freshness;
 use super::super::facts::Holds;
 use super::{EtcdHealth, EtcdVerdict, Health};
 
-/// How many machines are how. `declared` is the sum of `ready`, `not_ready`, `missing` and `unknown`.
+/// How many machines are how. `claimed` is the sum of `ready`, `not_ready`, `missing` and `unknown`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Counts {
     /// Looked for.
-    pub declared: usize,
+    pub claimed: usize,
     /// Ready.
     pub ready: usize,
     /// There, and not ready.
@@ -21,14 +21,14 @@ pub struct Counts {
     /// Nobody knows.
     pub unknown: usize,
     /// There, and not looked for.
-    pub undeclared: usize,
+    pub unclaimed: usize,
 }
 
 /// Counts machines.
-pub fn counts<'a>(machines: impl IntoIterator<Item = &'a Health>, undeclared: usize) -> Counts {
-    let mut counts = Counts { undeclared, ..Counts::default() };
+pub fn counts<'a>(machines: impl IntoIterator<Item = &'a Health>, unclaimed: usize) -> Counts {
+    let mut counts = Counts { unclaimed, ..Counts::default() };
     for health in machines {
-        counts.declared += 1;
+        counts.claimed += 1;
         match health.holds {
             Holds::True => counts.ready += 1,
             Holds::False if health.reason == "Missing" => counts.missing += 1,
@@ -47,10 +47,10 @@ pub fn tenant(counts: &Counts, etcd: Option<&EtcdVerdict>, api: Option<Freshness
         let message = etcd.findings.first().map(|finding| finding.message.clone()).unwrap_or_default();
         return Health::new(Holds::False, etcd.health.reason(), message);
     }
-    let Counts { declared, ready, not_ready, missing, unknown, undeclared: _ } = *counts;
+    let Counts { claimed, ready, not_ready, missing, unknown, unclaimed: _ } = *counts;
     if not_ready + missing > 0 {
         let message = format!(
-            "of {declared} machines {ready} are ready, {not_ready} not, {missing} missing, {unknown} unknown"
+            "of {claimed} machines {ready} are ready, {not_ready} not, {missing} missing, {unknown} unknown"
         );
         return Health::new(Holds::False, "MachinesNotReady", message);
     }
@@ -62,17 +62,17 @@ pub fn tenant(counts: &Counts, etcd: Option<&EtcdVerdict>, api: Option<Freshness
         Some(Freshness::Fresh | Freshness::Stale) => {}
     }
     if unknown > 0 {
-        let message = format!("of {declared} machines {ready} are ready, {unknown} unknown");
+        let message = format!("of {claimed} machines {ready} are ready, {unknown} unknown");
         return Health::new(Holds::Unknown, "MachinesUnknown", message);
     }
-    if declared == 0 {
-        return Health::new(Holds::Unknown, "NoMachines", "no machine is declared");
+    if claimed == 0 {
+        return Health::new(Holds::Unknown, "NoMachines", "no machine is looked for");
     }
     match etcd {
         Some(etcd) if matches!(etcd.health, EtcdHealth::AtRisk | EtcdHealth::Degraded) => {
             let message = etcd.findings.first().map(|finding| finding.message.clone()).unwrap_or_default();
             Health::new(Holds::True, etcd.health.reason(), message)
         }
-        Some(_) | None => Health::new(Holds::True, "Ready", format!("all {declared} machines are ready")),
+        Some(_) | None => Health::new(Holds::True, "Ready", format!("all {claimed} machines are ready")),
     }
 }

@@ -60,14 +60,9 @@ impl<'a> Seen<'a> {
     /// Which machine it is.
     pub fn identity(&self) -> Identity {
         let info = self.node.map(|node| &node.info);
-        let node_id = self.member.map(|member| member.node_id.as_str());
-        let node_id = node_id.or_else(|| self.machine?.node_id.as_deref());
         let of_info = |text: &String| (!text.is_empty()).then(|| text.to_lowercase());
         Identity {
-            machine_id: info
-                .and_then(|info| of_info(&info.machine_id))
-                .or_else(|| machine_id(node_id?))
-                .unwrap_or_default(),
+            machine_id: self.machine_id().unwrap_or_default(),
             system_uuid: info
                 .and_then(|info| of_info(&info.system_uuid))
                 .or_else(|| self.machine?.system_uuid.clone())
@@ -75,6 +70,12 @@ impl<'a> Seen<'a> {
             boot_id: info.map(|info| info.boot_id.clone()).unwrap_or_default(),
             node_uid: self.node.map(|node| node.uid.clone()).unwrap_or_default(),
         }
+    }
+
+    fn machine_id(&self) -> Option<String> {
+        let told = self.node.map(|node| node.info.machine_id.to_lowercase()).filter(|id| !id.is_empty());
+        told.or_else(|| machine_id(&self.member?.node_id))
+            .or_else(|| machine_id(self.machine?.node_id.as_deref()?))
     }
 
     /// Its system's UUIDs, in either order of bytes.
@@ -94,7 +95,7 @@ impl<'a> Seen<'a> {
             }
             Rule::SystemUuid => self.uuids().into_iter().map(Key::Uuid).collect(),
             Rule::Address => self.addresses(),
-            Rule::Earlier => self.identity().keys(),
+            Rule::Earlier => self.machine_id().map(Key::Text).into_iter().collect(),
             Rule::Hostname => self.names().filter_map(keys::hostname).collect::<Vec<_>>(),
         };
         keys.sort_unstable();
@@ -122,15 +123,16 @@ impl<'a> Seen<'a> {
 
     /// By what it is known when Kubernetes and Talos are joined: the machine ID, the UUID, addresses, the name.
     fn joining(&self, turn: Turn) -> Vec<Key> {
-        let mut keys = match turn {
-            Turn::MachineId => self.identity().keys(),
-            Turn::Uuid => return self.keys(Rule::SystemUuid),
-            Turn::Address => return self.keys(Rule::Address),
-            Turn::Name => self.names().map(|name| Key::Text(name.to_lowercase())).collect(),
-        };
-        keys.sort_unstable();
-        keys.dedup();
-        keys
+        match turn {
+            Turn::MachineId => self.keys(Rule::Earlier),
+            Turn::Uuid => self.keys(Rule::SystemUuid),
+            Turn::Address => self.keys(Rule::Address),
+            Turn::Name => {
+                let mut keys = self.names().map(|name| Key::Text(name.to_lowercase())).collect::<Vec<_>>();
+                keys.dedup();
+                keys
+            }
+        }
     }
 }
 
@@ -152,10 +154,11 @@ pub(super) fn joined<'a>(nodes: &'a [Node], talos: Option<&'a Talos>) -> (Vec<Se
     let machines = machines.iter().map(|machine| Seen { machine: Some(machine), ..Seen::default() });
     let mut seen = join(join(members.collect(), machines.collect()), nodes.collect());
     // By more than the name: what is found must not hang on the order in which it came.
-    seen.sort_by_cached_key(|seen| {
+    let rest = |seen: &Seen<'_>| {
         let identity = seen.identity();
-        (seen.name().to_owned(), identity.node_uid, identity.machine_id, seen.addresses())
-    });
+        (identity.node_uid, identity.machine_id, seen.addresses())
+    };
+    seen.sort_by(|one, other| one.name().cmp(other.name()).then_with(|| rest(one).cmp(&rest(other))));
     (seen, stale)
 }
 

@@ -193,8 +193,8 @@ fn what_nobody_declares_is_told_and_what_may_be_somebodys_is_not() {
     let claims = [claim("a"), claim("gone"), at_address("x", "10.0.0.1"), at_address("y", "10.0.0.1")];
     let matches = matched(&claims, &nodes, None, &HashMap::new());
     assert_eq!(words(&matches), ["Hostname a a", "-", "?c", "?c"]);
-    let undeclared = matches.undeclared.iter().map(|at| matches.seen[*at].name()).collect::<Vec<_>>();
-    assert_eq!(undeclared, ["b"]);
+    let unclaimed = matches.unclaimed.iter().map(|at| matches.seen[*at].name()).collect::<Vec<_>>();
+    assert_eq!(unclaimed, ["b"]);
 }
 
 #[test]
@@ -318,14 +318,14 @@ proptest! {
         let mut of_turned = words(&turned);
         of_turned.reverse();
         prop_assert_eq!(words(&matches), of_turned);
-        let undeclared = |matches: &Matches<'_>| {
-            matches.undeclared.iter().map(|at| matches.seen[*at].name().to_owned()).collect::<Vec<_>>()
+        let unclaimed = |matches: &Matches<'_>| {
+            matches.unclaimed.iter().map(|at| matches.seen[*at].name().to_owned()).collect::<Vec<_>>()
         };
-        prop_assert_eq!(undeclared(&matches), undeclared(&turned));
+        prop_assert_eq!(unclaimed(&matches), unclaimed(&turned));
         let mut taken = matches.found.iter().filter_map(|found| match found {
             Found::Matched { seen, .. } => Some(*seen),
             Found::Ambiguous { .. } | Found::Missing => None,
-        }).chain(matches.undeclared.iter().copied()).collect::<Vec<_>>();
+        }).chain(matches.unclaimed.iter().copied()).collect::<Vec<_>>();
         let count = taken.len();
         taken.sort_unstable();
         taken.dedup();

@@ -149,12 +149,12 @@ fn etcd(health: EtcdHealth) -> EtcdVerdict {
 fn a_cluster_is_ready_where_all_its_machines_are() {
     use Holds::{False, True, Unknown};
     let of = |ready, not_ready, missing, unknown| Counts {
-        declared: ready + not_ready + missing + unknown,
+        claimed: ready + not_ready + missing + unknown,
         ready,
         not_ready,
         missing,
         unknown,
-        undeclared: 1,
+        unclaimed: 1,
     };
     for (what, counts, health, api, holds, reason) in [
         ("all ready", of(3, 0, 0, 0), Some(EtcdHealth::Ok), FRESH, True, "Ready"),
@@ -185,7 +185,7 @@ proptest! {
             prop::sample::select(vec![Holds::True, Holds::False, Holds::Unknown]),
             prop::sample::select(vec!["Missing", "Ready", "Booting"]),
         ), 0..20),
-        undeclared in 0_usize..5,
+        unclaimed in 0_usize..5,
     ) {
         let machines = drawn.iter().map(|(holds, reason)| Health {
             holds: *holds,
@@ -193,10 +193,10 @@ proptest! {
             message: String::new(),
             since: None,
         }).collect::<Vec<_>>();
-        let counts = counts(&machines, undeclared);
-        prop_assert_eq!(counts.declared, machines.len());
-        prop_assert_eq!(counts.ready + counts.not_ready + counts.missing + counts.unknown, counts.declared);
-        prop_assert_eq!(counts.undeclared, undeclared);
+        let counts = counts(&machines, unclaimed);
+        prop_assert_eq!(counts.claimed, machines.len());
+        prop_assert_eq!(counts.ready + counts.not_ready + counts.missing + counts.unknown, counts.claimed);
+        prop_assert_eq!(counts.unclaimed, unclaimed);
         // A cluster is ready only where every machine is.
         if tenant(&counts, None, FRESH).holds == Holds::True {
             prop_assert!(machines.iter().all(|health| health.holds == Holds::True));
