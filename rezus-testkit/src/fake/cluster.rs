@@ -1,0 +1,5 @@
+//! Clusters that scrapers are tried on: servers on loopback over real TLS, whose content and faults a test sets.
+
+mod authority;
+
+pub use authority::{Authority, Issued, Validity};
