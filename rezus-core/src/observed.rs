@@ -4,13 +4,19 @@
 //! [`Failure`] for each part that it could not read. What is made of them is computed by pure functions each time somebody
 //! looks: an observer that died leaves values that age.
 
+mod exposition;
 pub mod facts;
 mod failure;
 mod observation;
+mod pods;
+mod quantity;
 mod scraper;
 mod source;
 
+pub use exposition::{Exposed, Exposition, ExpositionError, ExpositionLimits, Labels, LineFault, Sample};
 pub use failure::{Failure, Phase, TlsFault};
 pub use observation::{Freshness, Observation, Pace};
+pub use pods::{ContainerKind, ContainerSeen, Ended, PodBook, PodCondition, PodPhase, PodSeen};
+pub use quantity::{Quantity, QuantityError};
 pub use scraper::{ClusterScraper, Credential, Destinations, Reading, Session, Target};
 pub use source::Source;
