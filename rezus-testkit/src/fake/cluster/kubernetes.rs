@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rezus_core::base::{Clock, TenantName, Timestamp};
@@ -51,8 +52,12 @@ struct Shared {
     behaviour: Mutex<Behaviour>,
     /// Counts how often all connections were cut.
     cut: watch::Sender<u64>,
+    /// Whether anybody listens.
+    listening: watch::Sender<bool>,
     /// Counts the connections that are open.
     open: watch::Sender<usize>,
+    /// How much of endless answers was taken, in bytes.
+    taken: AtomicU64,
     /// How often each path was asked for.
     asked: Mutex<BTreeMap<String, usize>>,
 }
@@ -90,7 +95,9 @@ impl FakeKubernetes {
             moved: watch::Sender::new(0),
             behaviour: Mutex::new(Behaviour::default()),
             cut: watch::Sender::new(0),
+            listening: watch::Sender::new(true),
             open: watch::Sender::new(0),
+            taken: AtomicU64::new(0),
             asked: Mutex::new(BTreeMap::new()),
         });
         let accepting = tokio::spawn(listen::accept(Arc::clone(&shared), listener));
@@ -212,10 +219,19 @@ impl FakeKubernetes {
         self.cut();
     }
 
-    /// Misbehaves from now on, or no longer. All connections are cut.
+    /// Misbehaves from now on, or no longer. All connections are cut; whether there is a listener, [`Self::settled`] waits
+    /// for.
     pub fn set_fault(&self, fault: Option<PeerFault>) {
         lock(&self.shared().behaviour).fault = fault;
         self.cut();
+    }
+
+    /// Returns once the fault that was set is how the server behaves.
+    pub async fn settled(&self) {
+        let listens = lock(&self.shared().behaviour).fault != Some(PeerFault::NotAccepting);
+        let mut listening = self.shared().listening.subscribe();
+        // The sender lives as long as this handle.
+        drop(listening.wait_for(|listening| *listening == listens).await);
     }
 
     /// Refuses a resource (403): `nodes`, `pods`, `leases`, `namespaces`, `metrics`, `version` or `readyz`.
@@ -267,6 +283,11 @@ impl FakeKubernetes {
         let mut open = self.shared().open.subscribe();
         // The sender lives as long as this handle.
         drop(open.wait_for(|open| *open <= many).await);
+    }
+
+    /// Returns how much of endless answers was taken, in bytes; what is under way counts.
+    pub fn taken(&self) -> u64 {
+        self.shared().taken.load(Ordering::SeqCst)
     }
 
     /// Returns how often each path was asked for; watches have `?watch` behind it, requests that are no `GET` their method

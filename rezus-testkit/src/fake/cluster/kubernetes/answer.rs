@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::{self, Stream, StreamExt as _};
 use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt as _, Full, StreamBody};
+use http_body_util::{BodyExt as _, Collected, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::{Method, Request, Response, StatusCode};
 use rezus_core::base::Timestamp;
@@ -46,12 +47,12 @@ pub(super) async fn answer(
         .collect();
     let watching = query.get("watch") == Some(&"true");
     note(shared, request, watching);
-    let mut response = match broken(fault).await {
+    let mut response = match broken(shared, fault).await {
         Some(response) => response,
         None => respond(shared, request, &query, watching).await,
     };
     if fault == Some(PeerFault::Drip) || fault == Some(PeerFault::HalfOpen) || fault == Some(PeerFault::Cut) {
-        let whole = response.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+        let whole = response.into_body().collect().await.map(Collected::to_bytes).unwrap_or_default();
         response = json_response(StatusCode::OK, partial(whole, fault));
     }
     let headers = response.headers_mut();
@@ -73,10 +74,10 @@ fn note(shared: &Shared, request: &Request<Incoming>, watching: bool) {
 }
 
 /// What all requests get of a server with a fault.
-async fn broken(fault: Option<PeerFault>) -> Option<Response<Body>> {
+async fn broken(shared: &Arc<Shared>, fault: Option<PeerFault>) -> Option<Response<Body>> {
     match fault? {
         PeerFault::SilentHttp => std::future::pending().await,
-        PeerFault::Endless => Some(json_response(StatusCode::OK, endless())),
+        PeerFault::Endless => Some(json_response(StatusCode::OK, endless(shared))),
         PeerFault::Html => {
             let page = "<html>\u{1b}[31m<head><title>Sign in</title></head><body>Who are you?</body></html>";
             let mut response = Response::new(full(page));
@@ -97,10 +98,14 @@ async fn broken(fault: Option<PeerFault>) -> Option<Response<Body>> {
 }
 
 /// 5 GB that could be the beginning of a list.
-fn endless() -> Body {
+fn endless(shared: &Arc<Shared>) -> Body {
+    let shared = Arc::clone(shared);
     let piece = Bytes::from(vec![b' '; 64 * 1024]);
     let first = stream::iter([Ok(Bytes::from_static(b"{\"items\":["))]);
-    streamed(first.chain(stream::iter((0..80_000).map(move |_| Ok(piece.clone())))))
+    streamed(first.chain(stream::iter((0..80_000).map(move |_| {
+        shared.taken.fetch_add(64 * 1024, Ordering::SeqCst);
+        Ok(piece.clone())
+    }))))
 }
 
 /// The beginning of an answer, slowly or not to its end.
@@ -170,7 +175,7 @@ fn readyz(behaviour: &Behaviour) -> Response<Body> {
     let failed = &behaviour.failed_checks;
     let mut text = String::from("[+]ping ok\n[+]log ok\n");
     for name in failed {
-        text += &format!("[-]{name} failed: reason withheld\n");
+        text.extend(["[-]", name, " failed: reason withheld\n"]);
     }
     text += if failed.is_empty() { "readyz check passed\n" } else { "readyz check failed\n" };
     let mut response = Response::new(full(text));

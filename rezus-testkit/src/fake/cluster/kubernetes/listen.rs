@@ -29,6 +29,7 @@ pub(super) async fn accept(shared: Arc<Shared>, listener: TcpListener) {
         let fault = lock(&shared.behaviour).fault;
         if fault == Some(PeerFault::NotAccepting) {
             listener = None;
+            shared.listening.send_replace(false);
             // A connection that was not taken out of the queue is refused with the listener.
             drop(cut.changed().await);
             continue;
@@ -40,6 +41,7 @@ pub(super) async fn accept(shared: Arc<Shared>, listener: TcpListener) {
             tokio::task::yield_now().await;
             continue;
         };
+        shared.listening.send_replace(true);
         tokio::select! {
             accepted = open.accept() => {
                 if let Ok((stream, _)) = accepted {
