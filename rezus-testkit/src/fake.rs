@@ -1,6 +1,7 @@
 //! Fakes of the ports: the behaviour of a real adapter in memory, stricter, and failing on demand.
 
 mod account_store;
+pub mod cluster;
 mod executor;
 mod performance;
 mod rules;

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
+mod kubernetes;
 mod process;
 mod sqlite;
 mod sqlite_file;

@@ -93,6 +93,16 @@ impl PodBook {
         self.texts.forget_unused();
     }
 
+    /// How many pods it holds.
+    pub fn len(&self) -> usize {
+        self.pods.len()
+    }
+
+    /// Whether it holds none.
+    pub fn is_empty(&self) -> bool {
+        self.pods.is_empty()
+    }
+
     /// Sums up what gives trouble at `now`.
     pub fn summary(&self, now: Timestamp) -> Pods {
         let mut pods = Pods::default();

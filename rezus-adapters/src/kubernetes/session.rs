@@ -1,0 +1,191 @@
+//! One cluster while it is read.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rezus_core::base::{Clock, Timestamp};
+use rezus_core::observed::facts::{Facts, Kubernetes};
+use rezus_core::observed::{Failure, Reading, Session};
+use tokio::sync::watch as channel;
+use tokio::time::Instant;
+
+use super::nodes::Nodes;
+use super::pods::Pods;
+use super::poll::{Leases, Poll};
+use super::watch::{Turns, Watch};
+use super::wire::Wire;
+
+/// How long other news are waited for once there is some: they come in flocks.
+const FLOCK: Duration = Duration::from_millis(200);
+
+/// Older than this, a lease is that of a node that is gone.
+const LEASE_DEAD: Duration = Duration::from_mins(2);
+
+/// The requests of a turn that follow each other.
+const REQUESTS: u32 = 5;
+
+/// A session with one API server.
+#[derive(Debug)]
+pub(super) struct KubernetesSession {
+    wire: Arc<Wire>,
+    clock: Arc<dyn Clock>,
+    turns: Turns,
+    watches: Option<Watches>,
+    news: channel::Sender<u64>,
+    seen: u64,
+    leases: Freshest,
+}
+
+/// What begins with the first answer: nothing is watched at a server that never gave one.
+#[derive(Debug)]
+struct Watches {
+    nodes: Watch<Nodes>,
+    pods: Watch<Pods>,
+}
+
+/// How new the newest list of leases was.
+#[derive(Debug, Default)]
+struct Freshest {
+    version: u64,
+    /// Whether the list before was an older one.
+    older: bool,
+}
+
+impl Freshest {
+    /// Tells whether a list comes from an old copy. That an older one comes twice in a row is a cluster that was restored.
+    fn is_stale(&mut self, leases: &Leases, now: Option<Timestamp>) -> bool {
+        let newest = leases.renewed.values().max();
+        if let (Some(newest), Some(now)) = (newest, now)
+            && now.since(*newest) > LEASE_DEAD
+        {
+            return true;
+        }
+        let Some(version) = leases.version else { return false };
+        let older = version < self.version;
+        if older && !self.older {
+            self.older = true;
+            return true;
+        }
+        self.version = version;
+        self.older = false;
+        false
+    }
+}
+
+impl KubernetesSession {
+    pub(super) fn new(wire: Arc<Wire>, clock: Arc<dyn Clock>, turns: Turns) -> Self {
+        Self {
+            wire,
+            clock,
+            turns,
+            watches: None,
+            news: channel::Sender::new(0),
+            seen: 0,
+            leases: Freshest::default(),
+        }
+    }
+
+    async fn facts(&mut self, budget: Duration) -> Result<(Kubernetes, Vec<(String, Failure)>), Failure> {
+        let until = Instant::now() + budget;
+        self.identity_holds()?;
+        let wire = Arc::clone(&self.wire);
+        // Half of the time for the connection is more than it is ever given, but where time is short.
+        let mut poll = Poll::begin(&wire, Instant::now() + budget / 2).await?;
+        let mut parts = Parts { failures: Vec::new(), proved: false };
+        // Each request gets its share of what is left, so that one that hangs leaves time for the others.
+        let share = |left: u32| {
+            let now = Instant::now();
+            now + until.saturating_duration_since(now) / (left + 1)
+        };
+        let version = parts.take("version", poll.version(share(REQUESTS)).await);
+        let failed_checks = parts.take("readyz", poll.failed_checks(share(REQUESTS - 1)).await);
+        let cluster_uid = parts.take("identity", poll.cluster_uid(share(REQUESTS - 2)).await);
+        let leases = poll.leases(share(REQUESTS - 3)).await;
+        let server_time = wire.date();
+        let leases = parts.take("leases", self.judged(leases, server_time));
+        let usage = parts.take("usage", poll.usage(share(REQUESTS - 4)).await);
+        // Its connection is closed: until the next turn it would only be kept.
+        drop(poll);
+        if !parts.proved {
+            // A watch that nothing came by proves nothing where nothing else is answered.
+            let first = parts.failures.into_iter().next().map(|(_, failure)| failure);
+            return Err(first.unwrap_or(Failure::Internal { detail: "nothing was asked".to_owned() }));
+        }
+        let watches = self.watches.get_or_insert_with(|| Watches {
+            nodes: Watch::begin(Nodes::default(), &wire, &self.turns, &self.news),
+            pods: Watch::begin(Pods::new(Arc::clone(&wire)), &wire, &self.turns, &self.news),
+        });
+        let now = wire.now();
+        let news = &self.news;
+        let nodes = watches.nodes.read(until, |nodes| (nodes.all(), *news.borrow())).await;
+        let nodes = parts.take("nodes", nodes).map(|(mut nodes, seen)| {
+            self.seen = seen;
+            let renewed = leases.as_ref().map(|leases| &leases.renewed);
+            for node in &mut nodes {
+                node.lease_renewed_at = renewed.and_then(|at: &BTreeMap<_, _>| at.get(&node.name).copied());
+            }
+            nodes
+        });
+        let pods = watches.pods.read(until, |pods| pods.summary(now)).await;
+        let pods = parts.take("pods", pods);
+        let facts = Kubernetes { version, cluster_uid, server_time, failed_checks, nodes, pods, usage };
+        Ok((facts, parts.failures))
+    }
+
+    fn identity_holds(&self) -> Result<(), Failure> {
+        self.wire.identity.check(self.clock.now())
+    }
+
+    fn judged(&mut self, leases: Result<Leases, Failure>, now: Option<Timestamp>) -> Result<Leases, Failure> {
+        let leases = leases?;
+        if self.leases.is_stale(&leases, now) { Err(Failure::StaleCache) } else { Ok(leases) }
+    }
+}
+
+/// What became of the parts of a turn.
+struct Parts {
+    failures: Vec<(String, Failure)>,
+    /// Whether somebody answered who is an API server and knows us.
+    proved: bool,
+}
+
+impl Parts {
+    fn take<T>(&mut self, name: &str, part: Result<T, Failure>) -> Option<T> {
+        match part {
+            Ok(part) => {
+                self.proved = true;
+                Some(part)
+            }
+            Err(failure) => {
+                // A page that is not found, or one too large, anybody's web server has.
+                self.proved |= matches!(failure, Failure::Forbidden { .. } | Failure::StaleCache);
+                self.failures.push((name.to_owned(), failure));
+                None
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Session for KubernetesSession {
+    async fn read(&mut self, budget: Duration) -> Reading {
+        let started = self.clock.now();
+        let result = self.facts(budget).await;
+        let (facts, failures) = match result {
+            Ok((facts, failures)) => (Some(Facts::Kubernetes(facts)), failures),
+            Err(failure) => (None, vec![("all".to_owned(), failure)]),
+        };
+        Reading { started, finished: self.clock.now(), facts, failures }
+    }
+
+    async fn changed(&mut self) {
+        let mut news = self.news.subscribe();
+        let seen = self.seen;
+        // The sender is ours: it does not go away.
+        drop(news.wait_for(|count| *count != seen).await);
+        tokio::time::sleep(FLOCK).await;
+        self.seen = *self.news.borrow();
+    }
+}
