@@ -5,9 +5,12 @@
 //! | [`clock`] | always | `Clock`, by the machine's clock |
 //! | `process` | `process` | `TofuExecutor`, by child processes (Linux) |
 //! | `sqlite` | `sqlite` | `StateStore`, `IndexStore`, `HistoryStore` and `AccountStore`, in one SQLite file |
+//! | `talos` | `talos` | `ClusterScraper`, by the Talos API of a cluster's machines |
 
 pub mod clock;
 #[cfg(feature = "process")]
 pub mod process;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(feature = "talos")]
+pub mod talos;

@@ -5,3 +5,4 @@
 mod process;
 mod sqlite;
 mod sqlite_file;
+mod talos;

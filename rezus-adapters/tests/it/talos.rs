@@ -1,0 +1,6 @@
+//! The Talos scraper against fake clusters.
+
+mod failures;
+mod fixture;
+mod reader;
+mod turns;
