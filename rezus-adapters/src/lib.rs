@@ -4,12 +4,15 @@
 //! | --- | --- | --- |
 //! | [`clock`] | always | `Clock`, by the machine's clock |
 //! | `process` | `process` | `TofuExecutor`, by child processes (Linux) |
+//! | `recorded` | `recorded` | `ClusterScraper`, by recordings |
 //! | `sqlite` | `sqlite` | `StateStore`, `IndexStore`, `HistoryStore` and `AccountStore`, in one SQLite file |
 //! | `talos` | `talos` | `ClusterScraper`, by the Talos API of a cluster's machines |
 
 pub mod clock;
 #[cfg(feature = "process")]
 pub mod process;
+#[cfg(feature = "recorded")]
+pub mod recorded;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 #[cfg(feature = "talos")]

@@ -10,12 +10,18 @@
 
 mod condition;
 mod machine;
+mod observed;
 mod run;
 mod state_version;
 mod tenant;
 
 pub use condition::{Condition, Problem};
 pub use machine::{MachineSpec, MachineStatus, NodeAddress, NodeGroupSpec, NodeGroupStatus};
+pub use observed::{
+    EtcdSummary, FilesystemStatus, FoundBy, KubernetesSummary, LoadStatus, MachineCounts, MemoryStatus, MetricsStatus,
+    NodeResources, NodeStatus, NodeTaint, NodeUsage, PodTrouble, PodsSummary, ServiceStatus, SourceStatus, TalosStatus,
+    UnmetStatus,
+};
 pub use run::{NodeGroupChanges, RunSpec, RunStatus, RunSummary, UnrecordedResource};
 pub use state_version::StateVersionSpec;
 pub use tenant::{

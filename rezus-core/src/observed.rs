@@ -4,13 +4,27 @@
 //! [`Failure`] for each part that it could not read. What is made of them is computed by pure functions each time somebody
 //! looks: an observer that died leaves values that age.
 
+mod exposition;
 pub mod facts;
 mod failure;
+mod matching;
+mod node_id;
 mod observation;
+mod picture;
+mod pods;
+mod quantity;
+mod recording;
 mod scraper;
 mod source;
 
+pub use exposition::{Exposed, Exposition, ExpositionError, ExpositionLimits, Labels, LineFault, Sample};
 pub use failure::{Failure, Phase, TlsFault};
+pub use matching::{Claim, Found, Identity, Matches, Rule, Seen, matched};
+pub use node_id::machine_id;
 pub use observation::{Freshness, Observation, Pace};
+pub use picture::{KubernetesPicture, Picture, Standing, TalosPicture};
+pub use recording::{Recording, RecordingError};
+pub use pods::{ContainerKind, ContainerSeen, Ended, PodBook, PodCondition, PodPhase, PodSeen};
+pub use quantity::{Quantity, QuantityError};
 pub use scraper::{ClusterScraper, Credential, Destinations, Reading, Session, Target};
 pub use source::Source;

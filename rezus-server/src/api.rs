@@ -2,6 +2,7 @@
 //! users, tokens, the audit trail.
 
 mod audit;
+mod readings;
 mod resources;
 mod settings;
 mod tenants;
@@ -26,7 +27,7 @@ use crate::compose::Plane;
 use crate::error::ApiError;
 
 /// Every path and the methods it takes, for whoever must know all of them.
-pub const PATHS: [(&str, &[&str]); 22] = [
+pub const PATHS: [(&str, &[&str]); 23] = [
     ("/rezus/v1/server", &["GET"]),
     ("/rezus/v1/prune", &["POST"]),
     ("/rezus/v1/locks", &["GET"]),
@@ -43,6 +44,7 @@ pub const PATHS: [(&str, &[&str]); 22] = [
     ("/rezus/v1/tenants/{tenant}/diff", &["GET"]),
     ("/rezus/v1/tenants/{tenant}/resources", &["GET"]),
     ("/rezus/v1/tenants/{tenant}/index", &["POST"]),
+    ("/rezus/v1/tenants/{tenant}/readings", &["GET"]),
     ("/rezus/v1/tokens", &["GET", "POST"]),
     ("/rezus/v1/tokens/{id}", &["DELETE"]),
     ("/rezus/v1/users", &["GET", "POST"]),
@@ -53,7 +55,7 @@ pub const PATHS: [(&str, &[&str]); 22] = [
 
 /// Returns the routes.
 pub fn routes(plane: Plane) -> Router {
-    let handlers: [MethodRouter<Plane>; 22] = [
+    let handlers: [MethodRouter<Plane>; 23] = [
         get(server),
         post(tenants::prune),
         get(tenants::all_locks),
@@ -70,6 +72,7 @@ pub fn routes(plane: Plane) -> Router {
         get(versions::diff),
         get(resources::list_or_show),
         post(resources::rebuild_index),
+        get(readings::follow),
         get(tokens::list).post(tokens::create),
         delete(tokens::revoke),
         get(users::list).post(users::create),

@@ -9,6 +9,7 @@ mod get;
 mod lock;
 mod mappings;
 mod project;
+mod record;
 mod run;
 mod state;
 mod table;
@@ -54,6 +55,8 @@ enum Command {
     /// Have tofu or terraform run for a tenant, and see what comes of it.
     #[command(subcommand)]
     Run(run::RunCommand),
+    /// Record what is read of a cluster, so that it can be replayed without it.
+    Record(record::Record),
     /// List and break locks.
     #[command(subcommand)]
     Lock(lock::LockCommand),
@@ -295,6 +298,7 @@ fn execute(command: Command, environment: impl Iterator<Item = (String, String)>
         Command::Group(command) => runtime.block_on(command.run(&mut out)),
         Command::Audit(command) => runtime.block_on(command.run(&mut out)),
         Command::Run(command) => runtime.block_on(command.run(&mut out)),
+        Command::Record(command) => runtime.block_on(command.run(&mut out)),
         Command::Lock(command) => runtime.block_on(command.run(&mut out)),
         Command::BackendConfig(command) => runtime.block_on(command.run(&mut out)),
         Command::Index(IndexCommand::Rebuild { tenant, target }) => {

@@ -19,9 +19,10 @@ use rezus_core::runs::executor::TofuExecutor;
 use rezus_core::runs::store::RunStore;
 
 use crate::auth::{self, Auth};
+use crate::collector::{self, Board, Collector, Scrapers, Targets};
 use crate::config::{Config, StateConfig};
 use crate::data_dir::{DataDir, DataDirError, DataDirLock};
-use crate::kube::catalogue::{Catalogue, RunsShown};
+use crate::kube::catalogue::{Catalogue, Observed, RunsShown};
 use crate::kube::past::Past;
 use crate::mapping_files::MappingsError;
 use crate::pulls::{Desk, Pulls};
@@ -61,6 +62,10 @@ pub struct Plane {
     pub workspaces: Workspaces,
     /// With what their clusters are reached.
     pub secrets: Secrets,
+    /// What was seen of them.
+    pub board: Board,
+    /// Who looks at them.
+    pub collector: Collector,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// The server's own metrics.
@@ -116,7 +121,7 @@ pub fn compose(config: &Config, data_dir: &DataDir) -> Result<Composed, StartErr
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let mappings = mappings(config)?;
     Ok(Composed {
-        plane: plane(config, Stores::of(store), executor(config, data_dir), clock, mappings),
+        plane: plane(config, Stores::of(store), executor(config, data_dir), scrapers(&clock), clock, mappings),
         lock,
     })
 }
@@ -187,6 +192,7 @@ pub fn plane(
     config: &Config,
     stores: Stores,
     executor: Arc<dyn TofuExecutor>,
+    scrapers: Vec<Scrapers>,
     clock: Arc<dyn Clock>,
     mappings: Mappings,
 ) -> Plane {
@@ -205,6 +211,7 @@ pub fn plane(
     let shown = RunsShown { store: Arc::clone(&runs), live: live.clone(), workspaces: workspaces.clone() };
     let secrets = Secrets::new(Arc::clone(&states), reader.clone(), workspaces.clone());
     let desk = Desk::default();
+    let board = Board::default();
     let catalogue = Catalogue::new(
         Arc::clone(&states),
         projector.clone(),
@@ -213,7 +220,17 @@ pub fn plane(
         mark,
         Arc::clone(&clock),
         desk.clone(),
+        Observed::new(board.clone(), config.collector.clone()),
     );
+    let collector = Collector::new(collector::Means {
+        scrapers,
+        targets: Targets::new(secrets.clone(), workspaces.clone(), catalogue.clone()),
+        states: Arc::clone(&states),
+        workspaces: workspaces.clone(),
+        board: board.clone(),
+        clock: Arc::clone(&clock),
+        config: config.collector.clone(),
+    });
     let backend = StateBackend::new(Arc::clone(&states), Arc::clone(&clock), Arc::clone(&compute), mappings)
         .with_encryption(config.encryption());
     let listeners = Arc::default();
@@ -244,6 +261,8 @@ pub fn plane(
         backend,
         reader,
         secrets,
+        board,
+        collector,
         workspaces,
         run_store: runs,
         clock,

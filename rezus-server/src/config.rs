@@ -1,5 +1,6 @@
 //! The server's configuration: one TOML file, overridden by `REZUS_SECTION__KEY` variables, read once.
 
+mod collector;
 mod limits;
 mod quantity;
 mod runs;
@@ -16,6 +17,7 @@ use rezus_core::declared::{Encryption, EncryptionPolicy};
 use rezus_core::runs::TenantKey;
 use serde::Deserialize;
 
+pub use collector::CollectorConfig;
 pub use limits::LimitsConfig;
 pub use quantity::{ByteSize, Span};
 pub use runs::{RunAs, RunsConfig};
@@ -46,6 +48,8 @@ pub struct Config {
     pub runs: RunsConfig,
     /// What runs of these tenants are made with, whatever else was set.
     pub tenants: BTreeMap<TenantKey, TenantConfig>,
+    /// How clusters are observed.
+    pub collector: CollectorConfig,
     /// What is logged, and how.
     pub log: LogConfig,
 }

@@ -6,6 +6,7 @@
 pub mod api;
 pub mod auth;
 pub mod cli;
+pub mod collector;
 pub mod compose;
 pub mod config;
 pub mod data_dir;

@@ -289,6 +289,8 @@ impl Serving {
         let for_admins = Terms { connections: SOCKET_CONNECTIONS, ..terms };
         self.listeners.spawn(connections::serve(socket, router, for_admins, doors::socket));
         self.listeners.spawn(until(plane.draining.clone(), plane.catalogue.clone().run()));
+        self.listeners.spawn(until(plane.draining.clone(), plane.catalogue.clone().run_observed()));
+        self.listeners.spawn(until(plane.draining.clone(), plane.collector.clone().run()));
         self.listeners.spawn(until(plane.draining.clone(), crate::memory::give_back()));
         self.listeners.spawn(until(plane.draining.clone(), plane.runs.clone().serve()));
         self.listeners.spawn(until(plane.draining.clone(), plane.runs.clone().keep_schedule()));

@@ -23,6 +23,7 @@ use rezus_core::declared::projector::Notices;
 use rezus_core::declared::store::{Content, StoreError, TenantRecord};
 use tracing_subscriber::EnvFilter;
 
+use crate::collector::Pulses;
 use crate::compose::Plane;
 use crate::config::{LogConfig, LogFormat};
 use crate::error::{ApiError, Chain};
@@ -76,7 +77,8 @@ async fn show_version() -> Json<serde_json::Value> {
 
 async fn show_metrics(State(plane): State<Plane>) -> Result<Response, ApiError> {
     let tenants = plane.backend.store().tenants().await?;
-    let now = registry_of(&tenants, plane.intake.in_flight());
+    let mut now = registry_of(&tenants, plane.intake.in_flight());
+    register_pulses(&mut now, &Pulses::of(&plane.board, plane.clock.now()));
     let mut text = String::new();
     encode_registry(&mut text, &plane.metrics.registry)
         .and_then(|()| encode_registry(&mut text, &now))
@@ -126,6 +128,37 @@ fn registry_of(tenants: &[TenantRecord], in_flight: u64) -> Registry {
         written,
     );
     registry
+}
+
+/// How observing goes.
+fn register_pulses(registry: &mut Registry, Pulses(pulses): &Pulses) {
+    let up = Family::<SourceLabels, Gauge>::default();
+    let duration = Family::<SourceLabels, Gauge<f64, AtomicU64>>::default();
+    let age = Family::<SourceLabels, Gauge<f64, AtomicU64>>::default();
+    let items = Family::<SourceLabels, Gauge>::default();
+    let failures = Family::<SourceLabels, Gauge>::default();
+    let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+    for pulse in pulses {
+        let labels = SourceLabels { tenant: pulse.tenant.to_string(), source: pulse.source.as_str() };
+        up.get_or_create(&labels).set(i64::from(pulse.up));
+        duration.get_or_create(&labels).set(pulse.duration_seconds);
+        if let Some(seconds) = pulse.age_seconds {
+            age.get_or_create(&labels).set(seconds);
+        }
+        items.get_or_create(&labels).set(count(pulse.items));
+        failures.get_or_create(&labels).set(count(pulse.failures));
+    }
+    registry.register("up", "Whether the last turn of reading a cluster's source told anything", up);
+    registry.register_with_unit("scrape_duration", "How long that turn took", Unit::Seconds, duration);
+    registry.register_with_unit("observation_age", "How long ago a source told anything", Unit::Seconds, age);
+    registry.register("scrape_items", "Of how many things a source told last: nodes, machines", items);
+    registry.register("scrape_failures", "Parts of a source that could not be read the last time", failures);
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct SourceLabels {
+    tenant: String,
+    source: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]

@@ -47,6 +47,13 @@ impl Timestamp {
         let millis = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
         Self(self.0.saturating_sub(millis))
     }
+
+    /// Returns the point in time that lies `span` after this one.
+    #[must_use]
+    pub fn after(self, span: Duration) -> Self {
+        let millis = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
+        Self(self.0.saturating_add(millis))
+    }
 }
 
 /// As its text: RFC 3339.

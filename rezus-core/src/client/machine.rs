@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::{Condition, Problem};
+use super::{Condition, FoundBy, MachineCounts, MetricsStatus, NodeStatus, Problem, TalosStatus};
 
 /// What the state declares of a machine. All of it is taken from the tenant's state by the provider's mapping;
 /// nothing is observed. The subresource `provenance` tells the place of each field in the state.
@@ -78,13 +78,33 @@ pub struct MachineSpec {
 }
 
 /// What is said of a machine: about its declaration, and about what was observed. Never a part of what is declared.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct MachineStatus {
     /// What is true, false or unknown of the machine, each with who says so.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
+    /// How the machine is, in one word, as it was observed: the reason of the condition Ready.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub health: Option<String>,
+    /// When anything of the machine was observed last, in RFC 3339. It moves when what is shown changes, when news becomes
+    /// old, and every five minutes otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
+    pub observed_at: Option<String>,
+    /// How it is known which node the machine is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub found_by: Option<FoundBy>,
+    /// The machine's node, as the cluster's Kubernetes API tells it. Absent where there is none, or it is no longer known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<NodeStatus>,
+    /// The machine as its Talos API tells it. Absent where it never did, or what it told is too old.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub talos: Option<TalosStatus>,
+    /// The machine as its `node_exporter` tells it. Absent where that is not asked, or what it told is too old.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<MetricsStatus>,
 }
 
 /// An address of a machine.
@@ -138,6 +158,9 @@ pub struct NodeGroupStatus {
     /// What is true, false or unknown of the group, each with who says so.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
+    /// How many of its machines are how. Absent where nothing was observed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machines: Option<MachineCounts>,
 }
 
 /// Writes a whole number without a point, as the server does.

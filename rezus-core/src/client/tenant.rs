@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Condition, Problem};
+use super::{Condition, EtcdSummary, KubernetesSummary, MachineCounts, Problem, SourceStatus};
 
 /// What the tenant's state declares of its cluster, and what that state is. Of an encrypted or damaged state only the
 /// latter is known: counts are absent then, never zero.
@@ -48,6 +48,26 @@ pub struct TenantStatus {
     /// What is true, false or unknown of the tenant, each with who says so.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
+    /// When anything of the cluster was observed last, in RFC 3339. It moves when what is shown changes, when news becomes
+    /// old, and every five minutes otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
+    pub observed_at: Option<String>,
+    /// How many of its machines are how. Absent where nothing was observed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machines: Option<MachineCounts>,
+    /// Nodes and Talos machines that no Machine declares: they are shown, and never touched. Sorted, no more than 100.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub undeclared: Vec<String>,
+    /// The cluster as its Kubernetes API tells it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kubernetes: Option<KubernetesSummary>,
+    /// The cluster's etcd, as its members tell it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub etcd: Option<EtcdSummary>,
+    /// How reading each source goes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<SourceStatus>,
 }
 
 /// A provider configuration that a state names.

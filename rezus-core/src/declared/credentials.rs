@@ -126,6 +126,11 @@ impl fmt::Display for Opens {
 }
 
 impl ClientCertificate {
+    /// The authority, the certificate and the key: PEM in base64 each.
+    pub fn parts(&self) -> (&str, &str, &str) {
+        (&self.ca, &self.certificate, &self.key)
+    }
+
     /// The client's certificate as PEM.
     pub fn certificate_pem(&self) -> Vec<u8> {
         STANDARD.decode(&*self.certificate).unwrap_or_default()

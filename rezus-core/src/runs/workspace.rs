@@ -1,6 +1,7 @@
 //! What a tenant's runs are made with: its configuration, variables and policy.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -106,4 +107,13 @@ pub struct TenantSettings {
     pub kubeconfig_file: Option<PathBuf>,
     /// The same of a talosconfig.
     pub talosconfig_file: Option<PathBuf>,
+    /// Whether its cluster is observed; it is where nothing is said.
+    pub collect: Option<bool>,
+    /// Addresses that may be asked although they are loopback or link-local ones.
+    #[serde(default)]
+    pub destinations: BTreeSet<IpAddr>,
+    /// A recording that is replayed instead of asking anybody: a file of the server's machine.
+    pub recording: Option<PathBuf>,
+    /// The port at which `node_exporter` answers on its machines; not asked where it is absent.
+    pub node_metrics: Option<u16>,
 }

@@ -7,6 +7,8 @@ mod backend;
 mod cursor;
 mod fixtures;
 mod mapping;
+#[cfg(feature = "observed")]
+mod observed;
 mod projection;
 mod projection_fixtures;
 mod projector;

@@ -66,6 +66,7 @@ pub(super) async fn configure(
         plane.workspaces.change(&tenant, None, |settings| changes.make(settings)).await?;
         // With what it is decrypted may have changed.
         plane.desk.forget(&tenant);
+        plane.collector.look();
         plane.catalogue.touch(&tenant);
     }
     if let Some(require) = require_locks {

@@ -1,6 +1,7 @@
 //! What the JSON answers look like. Absent members are unknown or do not apply; times are RFC 3339 in UTC.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use rezus_core::base::Timestamp;
@@ -47,6 +48,18 @@ pub struct TenantView {
     /// The kubeconfig that counts where the state holds no credential that opens Kubernetes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kubeconfig_file: Option<String>,
+    /// Whether its cluster is observed, where that is set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub collect: Option<bool>,
+    /// Addresses that may be asked although they are loopback or link-local ones.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub destinations: BTreeSet<IpAddr>,
+    /// The recording that is replayed instead of asking anybody.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recording: Option<String>,
+    /// The port at which `node_exporter` answers on its machines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node_metrics: Option<u16>,
     /// The same of a talosconfig.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub talosconfig_file: Option<String>,
@@ -386,6 +399,10 @@ impl TenantView {
             require_locks: record.require_locks,
             encryption: encryption.as_str(),
             kubeconfig_file: None,
+            collect: None,
+            destinations: BTreeSet::new(),
+            recording: None,
+            node_metrics: None,
             talosconfig_file: None,
             labels: BTreeMap::new(),
             freeze: record.freeze.as_ref().map(FreezeView::of),
@@ -405,6 +422,10 @@ impl TenantView {
         Self {
             labels: settings.labels.clone(),
             kubeconfig_file: shown(&settings.kubeconfig_file),
+            collect: settings.collect,
+            destinations: settings.destinations.clone(),
+            recording: shown(&settings.recording),
+            node_metrics: settings.node_metrics,
             talosconfig_file: shown(&settings.talosconfig_file),
             configuration,
             ..self

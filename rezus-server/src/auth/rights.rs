@@ -58,6 +58,7 @@ pub const RULES: &[(&str, &str, Right, Option<&str>)] = &[
     ("POST", "/rezus/v1/tenants/{tenant}/rollback", InTenant(Edit), Some("state.rollback")),
     ("GET", "/rezus/v1/tenants/{tenant}/diff", InTenant(View), None),
     ("GET", "/rezus/v1/tenants/{tenant}/resources", InTenant(View), None),
+    ("GET", "/rezus/v1/tenants/{tenant}/readings", InTenant(View), None),
     ("POST", "/rezus/v1/tenants/{tenant}/index", InTenant(Edit), Some("index.rebuild")),
     ("GET", "/rezus/v1/tokens", Anybody, None),
     ("POST", "/rezus/v1/tokens", Somewhere(Admin), Some("token.create")),

@@ -1,5 +1,6 @@
 //! Keeps what is shown up to date with the tenants' states: never older than what was acknowledged before one asks.
 
+mod observed;
 mod render;
 mod runs;
 
@@ -9,22 +10,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rezus_core::base::{Clock, TenantName, Timestamp};
+use rezus_core::client::MachineSpec;
 use rezus_core::declared::mapping::Mappings;
 use rezus_core::declared::numbering::VersionMark;
 use rezus_core::declared::projector::Projector;
 use rezus_core::declared::reader::ReadError;
 use rezus_core::declared::store::{RefusalRecord, StateStore, StoreError, TenantRecord};
+use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, OnceCell};
 use tokio::time::Instant;
 
 use super::credentials;
 use super::hub::{Hub, Part};
+use super::item::Item;
 use super::kinds::{KindInfo, MACHINE, NODE_GROUP, PROVIDER};
 use super::object::Condition;
 use super::show;
 use crate::error::Chain;
 use crate::pulls::{Desk, Standing};
 use crate::secrets::Secrets;
+pub use observed::Observed;
 pub(super) use render::drafts;
 use render::{Facts, Known, Rendered, Summary};
 pub use runs::RunsShown;
@@ -60,6 +65,7 @@ struct Inner {
     mark: Arc<dyn VersionMark>,
     clock: Arc<dyn Clock>,
     desk: Desk,
+    observed: Observed,
     hub: OnceCell<Hub>,
     /// Up to which resource version the mark is raised.
     reserved: AtomicU64,
@@ -99,6 +105,7 @@ impl Catalogue {
         mark: Arc<dyn VersionMark>,
         clock: Arc<dyn Clock>,
         desk: Desk,
+        observed: Observed,
     ) -> Self {
         Self(Arc::new(Inner {
             states,
@@ -108,6 +115,7 @@ impl Catalogue {
             mark,
             clock,
             desk,
+            observed,
             hub: OnceCell::new(),
             reserved: AtomicU64::new(0),
             published: Mutex::default(),
@@ -195,6 +203,13 @@ impl Catalogue {
         failure.map_or(Ok(troubles), Err)
     }
 
+    /// The machines that are shown of a tenant, by name: what its newest state that could be read declares.
+    pub async fn machines(&self, tenant: &TenantName) -> Vec<(String, MachineSpec)> {
+        let Ok(hub) = self.0.hub().await else { return Vec::new() };
+        let items = hub.snapshot(&MACHINE).items;
+        of_namespace(&items, tenant.as_str()).filter_map(|item| Some((item.name().to_owned(), spec(item)?))).collect()
+    }
+
     /// Brings the mappings up to date.
     ///
     /// # Errors
@@ -222,6 +237,18 @@ impl Catalogue {
             }
         }
     }
+}
+
+/// The objects of a namespace, of a list that is sorted.
+fn of_namespace<'i>(items: &'i [Arc<Item>], namespace: &str) -> impl Iterator<Item = &'i Arc<Item>> {
+    let from = items.partition_point(|item| item.namespace() < namespace);
+    let to = items.partition_point(|item| item.namespace() <= namespace);
+    items.get(from..to).unwrap_or_default().iter()
+}
+
+/// What is declared of an object.
+fn spec<T: DeserializeOwned>(item: &Item) -> Option<T> {
+    serde_json::from_str(item.shown().spec()?.get()).ok()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

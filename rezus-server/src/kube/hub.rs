@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use super::item::{Draft, Item};
+use super::item::{Draft, Item, Piece};
 use super::kinds::{KINDS, KindInfo};
+use merge::Merged;
 
 /// How many changes are kept, and of objects of how many bytes in all.
 const KEPT_CHANGES: usize = 16_384;
@@ -175,6 +176,10 @@ impl Hub {
     pub fn publish(&self, kind: &'static KindInfo, part: Part<'_>, drafts: Vec<Draft>, now: u64) -> usize {
         let Snapshot { version, items } = self.snapshot(kind);
         let merged = merge::merge(&items, part, drafts, version.saturating_add(1).max(now));
+        self.show(kind, merged)
+    }
+
+    fn show(&self, kind: &'static KindInfo, merged: Merged) -> usize {
         let count = merged.changes.len();
         let Some(newest) = merged.changes.last().map(|change| change.version) else {
             return 0;
@@ -191,6 +196,23 @@ impl Hub {
             inner.floor = oldest.version;
         }
         count
+    }
+
+    /// Shows what was observed of objects of a kind, and leaves what is declared of them as it is: objects that are not there
+    /// are passed over, and what is said already makes no change. As [`publish`](Self::publish) otherwise.
+    pub fn observe(&self, kind: &'static KindInfo, namespace: &str, pieces: &[(&str, Piece)], now: u64) -> usize {
+        let Snapshot { version, items } = self.snapshot(kind);
+        let next = version.saturating_add(1).max(now);
+        let Some(merged) = merge::observe(&items, namespace, pieces, next) else { return 0 };
+        self.show(kind, merged)
+    }
+
+    /// Adds objects of a kind to those that are there: one of the same name is replaced. As [`publish`](Self::publish)
+    /// otherwise.
+    pub fn add(&self, kind: &'static KindInfo, drafts: Vec<Draft>, now: u64) -> usize {
+        let Snapshot { version, items } = self.snapshot(kind);
+        let merged = merge::add(&items, drafts, version.saturating_add(1).max(now));
+        self.show(kind, merged)
     }
 
     /// Wakes those who watch, if anything was published since: once for all that belongs together, since waking many of

@@ -1,6 +1,7 @@
 //! Objects in the form in which they are given out: JSON that is ready, and what lists need to know of it.
 
 mod packed;
+mod piece;
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -9,17 +10,22 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use rezus_core::base::Timestamp;
+use serde_json::value::RawValue;
 
 use super::age::age;
 use super::kinds::KindInfo;
 use super::object::Object;
 use packed::{Models, Packed};
+pub use piece::Piece;
 
 /// Stands for a resource version: as many digits as the microseconds since 1970 have until the year 2286.
 const PLACEHOLDER: &str = "\"resourceVersion\":\"0000000000000000\"";
 
 /// Stands before and after the moment of an age, which is written when it is shown. JSON has no such byte.
 const AGE: char = '\u{1}';
+
+/// Stands for a cell that what was observed fills.
+const OBSERVED: char = '\u{2}';
 
 /// An object that has no resource version yet.
 #[derive(Clone, Debug)]
@@ -29,6 +35,8 @@ pub struct Draft {
     marks: Marks,
     text: String,
     parts: Parts,
+    /// What it says of what was observed, where no object of its name says anything yet.
+    piece: Option<Piece>,
 }
 
 /// An object as it is shown, at one resource version. There are many: it is kept small, and unpacked when it is read.
@@ -40,6 +48,7 @@ pub struct Item {
     marks: Arc<Marks>,
     text: Packed,
     parts: Parts,
+    piece: Option<Packed>,
 }
 
 /// What objects are selected by, beside their names: many have the same.
@@ -51,7 +60,8 @@ struct Marks {
 }
 
 /// Where the parts of an object's text are: its JSON with [`PLACEHOLDER`], and then the cells of its row, in the order of
-/// its kind's columns.
+/// its kind's columns. Of an object that is observed the JSON ends within `status.conditions`: a [`Piece`] goes on from
+/// there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Parts {
     metadata: Range<usize>,
@@ -65,6 +75,7 @@ struct Parts {
 #[derive(Debug, Default)]
 pub struct Packer {
     models: Models,
+    pieces: Models,
     marks: HashSet<Arc<Marks>>,
 }
 
@@ -120,6 +131,14 @@ impl Row {
         let _ = write!(self.0, "{AGE}{}{AGE}", since.as_millis());
         self
     }
+
+    /// What the next cell of a [`Piece`] says.
+    #[must_use]
+    pub fn observed(mut self) -> Self {
+        self.separate();
+        self.0.push(OBSERVED);
+        self
+    }
 }
 
 impl Draft {
@@ -136,8 +155,12 @@ impl Draft {
         let start = text.len();
         text.push_str(&object.metadata_json());
         let metadata = start..text.len();
-        text.push_str(&object.body_json());
-        text.push('}');
+        if kind.is_observed() {
+            text.push_str(&object.open_body_json());
+        } else {
+            text.push_str(&object.body_json());
+            text.push('}');
+        }
         // Quotes within texts are escaped, so nothing but the member itself reads like this.
         let member = text.find(PLACEHOLDER).unwrap_or(text.len());
         let parts = Parts { metadata, version: member + PLACEHOLDER.len() - 17, cells: text.len() };
@@ -148,7 +171,19 @@ impl Draft {
             labels: object.labels().map(|(key, value)| (key.clone(), value.into())).collect(),
             fields: fields.collect(),
         };
-        Self { kind, name: object.name().into(), marks, text, parts }
+        Self { kind, name: object.name().into(), marks, text, parts, piece: None }
+    }
+
+    /// Says what is to be said of what was observed as long as nobody says anything else.
+    #[must_use]
+    pub fn until_observed(mut self, piece: Piece) -> Self {
+        self.piece = Some(piece);
+        self
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// What it is sorted by, and told from others of its kind.
@@ -156,7 +191,7 @@ impl Draft {
         (&self.marks.namespace, &self.name)
     }
 
-    /// Tells whether nothing is shown otherwise than in an item.
+    /// Tells whether nothing that is declared is shown otherwise than in an item.
     pub fn is_shown_by(&self, item: &Item) -> bool {
         self.parts == item.parts && self.text.as_bytes() == item.text.unpack()
     }
@@ -165,16 +200,24 @@ impl Draft {
 impl Packer {
     /// A packer of objects that are like an item.
     pub fn like(item: Option<&Item>) -> Self {
-        Self { models: Models::of(item.map(|item| &item.text)), marks: HashSet::new() }
+        let pieces = Models::of(item.and_then(|item| item.piece.as_ref()));
+        Self { models: Models::of(item.map(|item| &item.text)), pieces, marks: HashSet::new() }
     }
 
-    /// Makes an item of a draft.
-    pub fn item(&mut self, draft: Draft, version: u64) -> Item {
-        let Draft { kind, name, marks, text, parts } = draft;
+    /// Makes an item of a draft. What the item before it says of what was observed stays.
+    pub fn item(&mut self, draft: Draft, version: u64, before: Option<&Item>) -> Item {
+        let Draft { kind, name, marks, text, parts, piece } = draft;
         let same = self.marks.get(&marks).cloned();
         let marks = same.unwrap_or_else(|| Arc::new(marks));
         self.marks.insert(Arc::clone(&marks));
-        Item { kind, name, version, marks, text: self.models.pack(text.as_bytes()), parts }
+        let kept = before.and_then(|before| before.piece.clone());
+        let piece = kept.or_else(|| piece.map(|piece| self.pieces.pack(piece.as_bytes())));
+        Item { kind, name, version, marks, text: self.models.pack(text.as_bytes()), parts, piece }
+    }
+
+    /// Makes the item that says something else of what was observed, and all else as it was.
+    pub fn observed(&mut self, item: &Item, piece: &Piece, version: u64) -> Item {
+        Item { version, piece: Some(self.pieces.pack(piece.as_bytes())), ..item.clone() }
     }
 }
 
@@ -219,12 +262,22 @@ impl Item {
         if let Some(place) = text.get_mut(at..at + digits.len()) {
             place.copy_from_slice(digits.as_bytes());
         }
-        Shown { text, parts: self.parts.clone() }
+        let mut parts = self.parts.clone();
+        if self.kind.is_observed() {
+            let piece = self.piece.as_ref().map(Packed::unpack).unwrap_or_default();
+            parts.cells = piece::join(&mut text, parts.cells, &piece);
+        }
+        Shown { text, parts }
+    }
+
+    /// Tells whether this is what it says of what was observed.
+    pub fn says(&self, piece: &Piece) -> bool {
+        self.piece.as_ref().is_some_and(|kept| kept.unpack() == piece.as_bytes())
     }
 
     /// How many bytes its texts keep in memory, at most.
     pub fn size(&self) -> usize {
-        self.text.size()
+        self.text.size() + self.piece.as_ref().map_or(0, Packed::size)
     }
 
     /// The value of a label.
@@ -248,6 +301,20 @@ impl Shown {
         self.text.get(..self.parts.cells).unwrap_or_default()
     }
 
+    /// What is declared of it, as JSON.
+    pub fn spec(&self) -> Option<&RawValue> {
+        spec(self.json())
+    }
+
+    /// Its UID.
+    pub fn uid(&self) -> Option<String> {
+        #[derive(serde::Deserialize)]
+        struct Metadata {
+            uid: String,
+        }
+        serde_json::from_slice(self.metadata()).ok().map(|Metadata { uid }| uid)
+    }
+
     /// Its metadata as JSON.
     pub fn metadata(&self) -> &[u8] {
         self.text.get(self.parts.metadata.clone()).unwrap_or_default()
@@ -269,4 +336,12 @@ impl Shown {
             out.push(b'"');
         }
     }
+}
+
+/// Finds the spec in an object's JSON, whose status may be cut off.
+fn spec(json: &[u8]) -> Option<&RawValue> {
+    let text = std::str::from_utf8(json).ok()?;
+    // Quotes within texts are escaped, so nothing but the member itself reads like this.
+    let (_, rest) = text.split_once(",\"spec\":")?;
+    serde_json::Deserializer::from_str(rest).into_iter::<&RawValue>().next()?.ok()
 }

@@ -100,6 +100,11 @@ impl KindInfo {
         self.subresources.iter().any(|subresource| subresource.name == "status")
     }
 
+    /// Tells whether it stands for something that is observed.
+    pub fn is_observed(&self) -> bool {
+        [&TENANT, &NODE_GROUP, &MACHINE].into_iter().any(|kind| kind.is(self))
+    }
+
     /// Tells whether its objects can be made.
     pub fn is_made(&self) -> bool {
         self.verbs.contains(&"create")

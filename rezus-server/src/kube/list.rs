@@ -110,7 +110,7 @@ pub(super) async fn one(
 /// Answers with an object that is not there, and would be.
 pub(super) async fn not_yet(plane: &Plane, draft: Draft, headers: &HeaderMap) -> Result<Response, ApiError> {
     let form = negotiate(headers, &[Form::Json, Form::Table, Form::PartialObjectMetadata])?;
-    let item = Packer::default().item(draft, plane.catalogue.hub().await?.newest());
+    let item = Packer::default().item(draft, plane.catalogue.hub().await?.newest(), None);
     let writer = Writer::new(item.kind(), form, RowObject::default(), Usage::new());
     Ok(compressed::json(writer.one(&item, plane.clock.now(), true), headers).await)
 }
@@ -297,7 +297,7 @@ async fn items_then(plane: &Plane, place: &Place, version: u64) -> Result<Vec<It
     let written = at(declared.version.written_at.as_millis());
     let drafts = drafts(namespace, &declared, place.kind).into_iter();
     let mut packer = Packer::default();
-    let mut items: Vec<Item> = drafts.map(|draft| packer.item(draft, written)).collect();
+    let mut items: Vec<Item> = drafts.map(|draft| packer.item(draft, written, None)).collect();
     items.sort_by(|a, b| a.key().cmp(&b.key()));
     Ok(items)
 }

@@ -229,6 +229,18 @@ impl Object {
             members.strip_prefix('{').and_then(|members| members.strip_suffix('}')).unwrap_or_default();
         if members.is_empty() { String::new() } else { format!(",{members}") }
     }
+
+    /// The same up to the end of the last of `status.conditions`: what was observed goes on from there. Of kinds whose status
+    /// has nothing but conditions, and which have nothing behind it.
+    pub(super) fn open_body_json(&self) -> String {
+        let mut members = self.body_json();
+        if members.ends_with("]}") && self.body.status.as_ref().is_some_and(|status| !status.conditions.is_empty()) {
+            members.truncate(members.len() - 2);
+        } else {
+            members.push_str(",\"status\":{\"conditions\":[");
+        }
+        members
+    }
 }
 
 /// A time as Kubernetes has it in metadata: RFC 3339 to the second.

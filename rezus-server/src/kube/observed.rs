@@ -1,15 +1,34 @@
-//! What is to be said of how things are: nothing is observed yet, and that is what is said.
+//! What is to be said of how things are where nothing was observed.
 
-use super::object::Condition;
+use rezus_core::base::Timestamp;
 
-/// The condition of a machine that no scrape has seen. It holds since the machine is declared.
-pub(super) fn not_observed(since: String) -> Condition {
-    Condition {
-        kind: "Ready",
-        holds: "Unknown",
-        reason: "NotObserved",
-        message: "the machine was not observed yet".to_owned(),
-        last_transition_time: since,
-        source: "collector",
-    }
+use super::item::{Piece, Row};
+use super::object::{Condition, seconds};
+
+/// A condition that is made from what was observed alone.
+pub(super) fn of_collector(
+    kind: &'static str,
+    holds: &'static str,
+    reason: &'static str,
+    message: String,
+    since: Timestamp,
+) -> Condition {
+    Condition { kind, holds, reason, message, last_transition_time: seconds(since), source: "collector" }
+}
+
+/// Of a machine that no scrape has seen. It holds since the machine is declared.
+pub(super) fn machine_not_observed(since: Timestamp) -> Piece {
+    let message = "the machine was not observed yet".to_owned();
+    let ready = of_collector("Ready", "Unknown", "NotObserved", message, since);
+    Piece::new(&[ready]).cells([Row::default().text(Some("Unknown")), Row::default().unknown()])
+}
+
+/// Of a node group none of whose machines was seen.
+pub(super) fn group_not_observed() -> Piece {
+    Piece::new(&[]).cells([Row::default().unknown(), Row::default().unknown()])
+}
+
+/// Of a tenant whose cluster was not observed.
+pub(super) fn tenant_not_observed() -> Piece {
+    Piece::new(&[]).cells([Row::default().unknown(), Row::default().unknown()])
 }

@@ -104,15 +104,14 @@ pub fn machine(machine: &Machine, tenant: &str, lifetime: Option<&Lifetime>) -> 
         let message = format!("could not be read: {}", fields.join(", "));
         object.conditions([of_state("MappingComplete", false, "FieldsUnreadable", message, changed)]);
     }
-    object.conditions([observed::not_observed(seconds(created))]);
     let role = machine.role.map(Role::as_str);
     let cells = Row::default()
         .text(Some(&machine.object_name))
         .text(role)
         .text(main_address(machine))
         .text(Some(&machine.provider))
-        .text(Some("Unknown"))
-        .unknown()
+        .observed()
+        .observed()
         .age(created)
         .text(machine.node_group.as_deref())
         .text(machine.instance_type.as_deref())
@@ -125,7 +124,7 @@ pub fn machine(machine: &Machine, tenant: &str, lifetime: Option<&Lifetime>) -> 
         ("spec.provider", Some(machine.provider.to_string())),
         ("spec.nodeGroup", machine.node_group.as_ref().map(ToString::to_string)),
     ];
-    Draft::new(&MACHINE, object, fields, cells)
+    Draft::new(&MACHINE, object, fields, cells).until_observed(observed::machine_not_observed(created))
 }
 
 /// An internal address before an external one before a name.
@@ -143,8 +142,8 @@ pub fn node_group(group: &NodeGroup, tenant: &str, lifetime: Option<&Lifetime>) 
         .text(Some(&group.object_name))
         .text(role)
         .number(group.count)
-        .unknown()
-        .unknown()
+        .observed()
+        .observed()
         .age(times(lifetime).0)
         .text(group.provider.as_deref())
         .text(Some(&group.instance_types.join(",")))
@@ -153,7 +152,7 @@ pub fn node_group(group: &NodeGroup, tenant: &str, lifetime: Option<&Lifetime>) 
         ("spec.role", role.map(ToOwned::to_owned)),
         ("spec.provider", group.provider.as_ref().map(ToString::to_string)),
     ];
-    Draft::new(&NODE_GROUP, object, fields, cells)
+    Draft::new(&NODE_GROUP, object, fields, cells).until_observed(observed::group_not_observed())
 }
 
 /// Shows an object whose spec is not known: its state is encrypted or damaged, and an earlier one declared it.
@@ -164,14 +163,15 @@ pub fn remembered(name: &str, tenant: &str, lifetime: &Lifetime, is_machine: boo
     let created = lifetime.created_at;
     let row = Row::default().text(Some(name)).text(None);
     let cells = if is_machine {
-        object.conditions([observed::not_observed(seconds(created))]);
-        let row = row.text(None).text(None).text(Some("Unknown")).unknown().age(created);
+        let row = row.text(None).text(None).observed().observed().age(created);
         (0..6).fold(row, |row, _| row.text(None))
     } else {
-        let row = row.unknown().unknown().unknown().age(created);
+        let row = row.unknown().observed().observed().age(created);
         (0..3).fold(row, |row, _| row.text(None))
     };
-    Draft::new(kind, object, Vec::new(), cells)
+    let piece =
+        if is_machine { observed::machine_not_observed(created) } else { observed::group_not_observed() };
+    Draft::new(kind, object, Vec::new(), cells).until_observed(piece)
 }
 
 /// Shows a Provider: a mapping, in force since `loaded`. Mappings are configuration, not declared by a state.

@@ -139,6 +139,9 @@ impl Kind {
         if path.starts_with("/rezus/v1/tenants/") && path.ends_with("/body") {
             return Self::Download;
         }
+        if path.starts_with("/rezus/v1/tenants/") && path.ends_with("/readings") {
+            return Self::Watch;
+        }
         if route.is_some_and(|route| kube::is_log(route.as_str())) {
             let follows = kube::follows(request.uri().query(), request.headers());
             return if follows { Self::Watch } else { Self::Download };

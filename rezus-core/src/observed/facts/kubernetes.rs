@@ -43,6 +43,7 @@ pub enum Holds {
 }
 
 /// A Node (`v1`). `metadata.lastHeartbeatTime` is left out: it moves without news.
+#[expect(clippy::struct_excessive_bools, reason = "these are what a Node has, each by itself")]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Node {
@@ -185,9 +186,10 @@ pub struct Pods {
     pub failed: u64,
     /// Of the phase `Succeeded`.
     pub succeeded: u64,
-    /// With a container that loops: it waits as `CrashLoopBackOff`, or it was restarted three times in ten minutes.
+    /// With a container that loops: it waits as `CrashLoopBackOff` or did so in the last ten minutes, or it was
+    /// restarted three times in ten minutes.
     pub crash_looping: u64,
-    /// With a container that was last ended for want of memory.
+    /// With a container that was ended for want of memory in the last hour.
     pub oom_killed: u64,
     /// Running for five minutes and not ready.
     pub unready: u64,

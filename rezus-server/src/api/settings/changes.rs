@@ -1,6 +1,8 @@
 //! What a request changes of a tenant's settings. No message repeats a value.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -21,6 +23,7 @@ const MOST: usize = 1_000;
 const LABELS: usize = 16 << 10;
 
 type Edit = Box<dyn FnOnce(&mut Workspace) + Send>;
+type Set = Box<dyn FnOnce(&mut TenantSettings) + Send>;
 
 /// What a setting is to be that can be nothing.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +40,7 @@ pub(super) struct Changes {
     pub(super) talosconfig_file: Option<Wanted<PathBuf>>,
     dir: Option<PathBuf>,
     edits: Vec<Edit>,
+    sets: Vec<Set>,
     labels: BTreeMap<String, Option<String>>,
     /// Whether they name what is the server's: files, programs, variables of its environment.
     pub(super) names_the_servers: bool,
@@ -65,6 +69,25 @@ impl Changes {
             }
             "kubeconfigFile" => self.kubeconfig_file = Some(self.file(key, value)?),
             "talosconfigFile" => self.talosconfig_file = Some(self.file(key, value)?),
+            "collect" => {
+                let collect: Option<bool> = typed(key, value, "true, false, or null for what the server does")?;
+                self.set(move |settings| settings.collect = collect);
+            }
+            "destinations" => {
+                let addresses: BTreeSet<IpAddr> = typed(key, value, "a list of IP addresses")?;
+                // What the server reaches, and others do not.
+                self.names_the_servers |= !addresses.is_empty();
+                self.set(move |settings| settings.destinations = addresses);
+            }
+            "recording" => {
+                let Wanted(recording) = self.file(key, value)?;
+                self.set(move |settings| settings.recording = recording);
+            }
+            "nodeMetrics" => {
+                let expected = "the port of node_exporter, or null for none";
+                let port: Option<NonZeroU16> = typed(key, value, expected)?;
+                self.set(move |settings| settings.node_metrics = port.map(NonZeroU16::get));
+            }
             "dir" => {
                 let dir = path(key, value)?;
                 self.names_the_servers = true;
@@ -155,6 +178,10 @@ impl Changes {
         Ok(Wanted(Some(path(key, value)?)))
     }
 
+    fn set(&mut self, set: impl FnOnce(&mut TenantSettings) + Send + 'static) {
+        self.sets.push(Box::new(set));
+    }
+
     fn edit(&mut self, edit: impl FnOnce(&mut Workspace) + Send + 'static) {
         self.edits.push(Box::new(edit));
     }
@@ -172,7 +199,7 @@ impl Changes {
     /// Tells whether they change anything that is kept with the settings.
     pub(super) fn is_of_settings(&self) -> bool {
         let is_of_files = self.kubeconfig_file.is_some() || self.talosconfig_file.is_some();
-        self.is_of_workspace() || is_of_files || !self.labels.is_empty()
+        self.is_of_workspace() || is_of_files || !self.sets.is_empty() || !self.labels.is_empty()
     }
 
     /// Makes them.
@@ -218,6 +245,12 @@ impl Changes {
         }
         if let Some(Wanted(file)) = self.talosconfig_file {
             settings.talosconfig_file = file;
+        }
+        for set in self.sets {
+            set(settings);
+        }
+        if settings.destinations.len() > MOST {
+            return Err(ApiError::invalid(format!("destinations may have {MOST} members")));
         }
         merge(&mut settings.labels, self.labels);
         let bytes: usize = settings.labels.iter().map(|(key, value)| key.len() + value.len()).sum();

@@ -84,6 +84,20 @@ pub(in crate::cli) struct Configure {
     /// The same of its Talos API and a talosconfig.
     #[arg(long, value_name = "PATH")]
     talosconfig_file: Option<String>,
+    /// Whether the cluster is observed.
+    #[arg(long, value_enum)]
+    collect: Option<Collect>,
+    /// Let this address be asked although it is a loopback or link-local one; those named replace those of before.
+    /// `--allow-destination=` names none.
+    #[arg(long, value_name = "IP")]
+    allow_destination: Vec<String>,
+    /// Replay this recording instead of asking the cluster, a file of the server's machine that `rezus-server record` wrote;
+    /// `--recording=` for none.
+    #[arg(long, value_name = "PATH")]
+    recording: Option<String>,
+    /// The port at which `node_exporter` answers on the machines, or `none` to ask none.
+    #[arg(long, value_name = "PORT|none")]
+    node_metrics: Option<String>,
     #[command(flatten)]
     target: Target,
 }
@@ -104,6 +118,14 @@ enum Encryption {
     Optional,
     /// As the server has it.
     Default,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Collect {
+    /// It is.
+    On,
+    /// It is not.
+    Off,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -204,6 +226,15 @@ impl Configure {
         set("encryption", self.encryption.map(asked));
         set("kubeconfigFile", self.kubeconfig_file.as_ref().map(|path| unless(path, "")));
         set("talosconfigFile", self.talosconfig_file.as_ref().map(|path| unless(path, "")));
+        set("collect", self.collect.map(|collect| (collect == Collect::On).into()));
+        let addresses: Vec<&String> = self.allow_destination.iter().filter(|text| !text.is_empty()).collect();
+        set("destinations", (!self.allow_destination.is_empty()).then(|| json!(addresses)));
+        if let Some(port) = &self.node_metrics {
+            let number = port.parse::<u16>().map(Value::from);
+            let usage = |_| CliError::Usage("--node-metrics takes a port from 1 to 65535, or none".to_owned());
+            set("nodeMetrics", Some(if port == "none" { Value::Null } else { number.map_err(usage)? }));
+        }
+        set("recording", self.recording.as_ref().map(|path| unless(path, "")));
         set("requireLocks", self.require_locks.map(Value::from));
         Ok(changes)
     }

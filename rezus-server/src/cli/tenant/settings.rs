@@ -20,10 +20,22 @@ pub(super) fn print(tenant: &Value, out: &mut dyn Write) -> Result<(), CliError>
         let (by, at, reason) = (cell(&freeze["by"]), cell(&freeze["at"]), cell(&freeze["reason"]));
         line("Frozen:", format!("{whom}, by {by} at {at}: {reason}"))?;
     }
-    for (head, member) in [("Kubeconfig:", "kubeconfigFile"), ("Talosconfig:", "talosconfigFile")] {
+    for (head, member) in
+        [("Kubeconfig:", "kubeconfigFile"), ("Talosconfig:", "talosconfigFile"), ("Recording:", "recording")]
+    {
         if let Some(path) = tenant[member].as_str() {
             line(head, harmless(path))?;
         }
+    }
+    if let Some(collect) = tenant["collect"].as_bool() {
+        line("Observed:", if collect { "yes" } else { "no" }.to_owned())?;
+    }
+    let destinations: Vec<String> = tenant["destinations"].as_array().into_iter().flatten().map(cell).collect();
+    if !destinations.is_empty() {
+        line("May be asked:", destinations.join(", "))?;
+    }
+    if let Some(port) = tenant["nodeMetrics"].as_u64() {
+        line("Node metrics:", format!("port {port}"))?;
     }
     let configuration = &tenant["configuration"];
     if configuration.is_null() {

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::{Change, Part};
-use crate::kube::item::{Draft, Item, Packer};
+use crate::kube::item::{Draft, Item, Packer, Piece};
 
 /// What comes of it.
 pub(super) struct Merged {
@@ -39,6 +39,52 @@ pub(super) fn merge(items: &[Arc<Item>], part: Part<'_>, mut drafts: Vec<Draft>,
     Merged { items: merged.into(), changes: changes.list }
 }
 
+/// Has objects say what was observed of them. `pieces` are by name; nothing where none says anything else.
+pub(super) fn observe(
+    items: &[Arc<Item>],
+    namespace: &str,
+    pieces: &[(&str, Piece)],
+    next: u64,
+) -> Option<Merged> {
+    let mut changes = Changes { list: Vec::new(), next, packer: Packer::default() };
+    let mut places = Vec::new();
+    for (name, piece) in pieces {
+        let Ok(place) = items.binary_search_by(|item| item.key().cmp(&(namespace, *name))) else { continue };
+        let Some(item) = items.get(place).filter(|item| !item.says(piece)) else { continue };
+        if places.is_empty() {
+            changes.packer = Packer::like(Some(item));
+        }
+        places.push((place, changes.observed(item, piece)));
+    }
+    if places.is_empty() {
+        return None;
+    }
+    let mut merged = items.to_vec();
+    for (place, item) in places {
+        if let Some(old) = merged.get_mut(place) {
+            *old = item;
+        }
+    }
+    Some(Merged { items: merged.into(), changes: changes.list })
+}
+
+/// Adds objects to those that are there.
+pub(super) fn add(items: &[Arc<Item>], drafts: Vec<Draft>, next: u64) -> Merged {
+    let mut merged = items.to_vec();
+    let mut changes = Changes { list: Vec::new(), next, packer: Packer::like(items.first().map(Arc::as_ref)) };
+    for draft in drafts {
+        match merged.binary_search_by(|item| item.key().cmp(&draft.key())) {
+            Ok(place) => {
+                if let Some(old) = merged.get_mut(place).filter(|old| !draft.is_shown_by(old)) {
+                    *old = changes.came(Some(&Arc::clone(old)), draft);
+                }
+            }
+            Err(place) => merged.insert(place, changes.came(None, draft)),
+        }
+    }
+    Merged { items: merged.into(), changes: changes.list }
+}
+
 struct Changes {
     list: Vec<Change>,
     next: u64,
@@ -53,9 +99,16 @@ impl Changes {
 
     fn came(&mut self, before: Option<&Arc<Item>>, draft: Draft) -> Arc<Item> {
         let version = self.version();
-        let item = Arc::new(self.packer.item(draft, version));
+        let item = Arc::new(self.packer.item(draft, version, before.map(Arc::as_ref)));
         let change = Change { version, before: before.cloned(), after: Some(Arc::clone(&item)) };
         self.list.push(change);
+        item
+    }
+
+    fn observed(&mut self, before: &Arc<Item>, piece: &Piece) -> Arc<Item> {
+        let version = self.version();
+        let item = Arc::new(self.packer.observed(before, piece, version));
+        self.list.push(Change { version, before: Some(Arc::clone(before)), after: Some(Arc::clone(&item)) });
         item
     }
 

@@ -17,6 +17,7 @@ use crate::kube::credentials::{self, Validity};
 use crate::kube::item::{Draft, Row};
 use crate::kube::kinds::{NAMESPACE, TENANT};
 use crate::kube::object::{Condition, Object};
+use crate::kube::observed;
 use crate::pulls::Standing;
 
 /// What of a tenant's state can be told.
@@ -120,13 +121,14 @@ pub fn tenant(told: Told<'_>) -> (Draft, Vec<Condition>) {
         Some(lifetime) => object.over_time(Some(lifetime)),
         None => object.created(record_uid(record, "Tenant"), record.created_at),
     };
-    cells = cells.unknown().age(created);
+    cells = cells.observed().age(created);
     cells = match known {
         Known::All { node_groups, .. } => cells.number(count(node_groups)),
         Known::Nothing | Known::Encrypted(_) | Known::Damaged => cells.unknown(),
     };
-    let cells = cells.number(count(told.runs.records.len())).text(told.runs.last_end()).unknown();
-    (Draft::new(&TENANT, object, Vec::new(), cells), conditions)
+    let cells = cells.number(count(told.runs.records.len())).text(told.runs.last_end()).observed();
+    let draft = Draft::new(&TENANT, object, Vec::new(), cells);
+    (draft.until_observed(observed::tenant_not_observed()), conditions)
 }
 
 fn count(length: usize) -> u64 {

@@ -1,0 +1,146 @@
+//! Watches what tenants' clusters are really like: reads each source of each on its own schedule, and keeps what was seen
+//! on the [`Board`], in memory only. It knows nothing of what is declared but whom to ask, and with what.
+
+mod board;
+mod follow;
+mod pulse;
+mod targets;
+
+use std::collections::{BTreeSet, HashMap};
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rezus_core::base::{Clock, TenantName};
+use rezus_core::declared::store::StateStore;
+use rezus_core::observed::{ClusterScraper, Pace, Source};
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::JoinHandle;
+
+use crate::config::CollectorConfig;
+use crate::error::Chain;
+use crate::workspaces::Workspaces;
+pub use board::{Board, Turn};
+pub use pulse::{Pulse, Pulses};
+pub use targets::{Targets, Whom};
+
+/// How often it is looked at which tenants there are, if nobody says that it changed.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// How many sources are read at a time of those that told nothing the last time: however many do, they keep the others
+/// from nothing.
+const DOUBTFUL: usize = 16;
+
+/// By what one source is read.
+#[derive(Clone, Debug)]
+pub struct Scrapers {
+    /// Of a cluster.
+    pub live: Arc<dyn ClusterScraper>,
+    /// Of a recording.
+    pub recorded: Arc<dyn ClusterScraper>,
+}
+
+/// What the collector works with.
+#[derive(Debug)]
+pub struct Means {
+    /// By what is read: at most one of each source.
+    pub scrapers: Vec<Scrapers>,
+    /// Whom to ask.
+    pub targets: Targets,
+    /// Which tenants there are.
+    pub states: Arc<dyn StateStore>,
+    /// What is set of them.
+    pub workspaces: Workspaces,
+    /// Where what is seen goes.
+    pub board: Board,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// How often, and how many at a time.
+    pub config: CollectorConfig,
+}
+
+/// The collector.
+#[derive(Clone, Debug)]
+pub struct Collector(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    means: Means,
+    /// Places for sources that answered the last time, and for those that did not.
+    slots: Semaphore,
+    doubtful: Semaphore,
+    look: Notify,
+}
+
+/// The tasks that read a tenant's sources; they end when it is dropped.
+struct Followed(Vec<JoinHandle<()>>);
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        for task in &self.0 {
+            task.abort();
+        }
+    }
+}
+
+impl Collector {
+    /// A collector that reads nothing yet.
+    pub fn new(means: Means) -> Self {
+        let slots = Semaphore::new(means.config.parallel.max(1));
+        Self(Arc::new(Inner { means, slots, doubtful: Semaphore::new(DOUBTFUL), look: Notify::new() }))
+    }
+
+    /// Has it looked at soon which tenants there are, and what is set of them.
+    pub fn look(&self) {
+        self.0.look.notify_one();
+    }
+
+    /// Reads until the task is ended.
+    pub async fn run(self) {
+        let board = &self.0.means.board;
+        let mut followed: HashMap<TenantName, Followed> = HashMap::new();
+        loop {
+            match self.0.wanted().await {
+                Ok((on, off)) => {
+                    followed.retain(|tenant, _| on.contains(tenant));
+                    board.set(&on, off);
+                    for tenant in on {
+                        followed.entry(tenant).or_insert_with_key(|tenant| self.0.follow(tenant));
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(cause = %Chain(&*error), "which tenants are observed cannot be told now: they stay the same");
+                }
+            }
+            drop(tokio::time::timeout(LOOK, self.0.look.notified()).await);
+        }
+    }
+}
+
+impl Inner {
+    /// The tenants that are to be observed, and those that are not.
+    async fn wanted(&self) -> Result<(BTreeSet<TenantName>, BTreeSet<TenantName>), Box<dyn Error + Send + Sync>> {
+        let settings = self.means.workspaces.all().await?;
+        let tenants = self.means.states.tenants().await?;
+        let is_enabled = self.means.config.enabled;
+        let is_on = |name: &TenantName| is_enabled && settings.get(name).is_none_or(|set| set.collect != Some(false));
+        Ok(tenants.into_iter().map(|record| record.name).partition(is_on))
+    }
+
+    fn follow(self: &Arc<Self>, tenant: &TenantName) -> Followed {
+        let one = |scrapers: &Scrapers| {
+            let work = follow::follow(Arc::clone(self), tenant.clone(), scrapers.clone());
+            tokio::spawn(work)
+        };
+        Followed(self.means.scrapers.iter().map(one).collect())
+    }
+}
+
+/// How often each source is read.
+pub fn pace(config: &CollectorConfig, source: Source) -> Pace {
+    Pace(match source {
+        Source::Kubernetes => config.kubernetes.0,
+        Source::Talos => config.talos.0,
+        Source::NodeMetrics => config.node_metrics.0,
+    })
+}

@@ -1,0 +1,146 @@
+//! What is remembered of a tenant's objects from one time to the next: since when conditions hold, and what was shown. It is
+//! lost with the server, and then begins anew.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{DefaultHasher, Hasher as _};
+use std::time::Duration;
+
+use rezus_core::base::Timestamp;
+use rezus_core::observed::matching::{Claim, Found, Identity, Matches};
+use serde::Serialize;
+
+use super::{Declared, Transition};
+use crate::kube::item::{Piece, Row};
+use crate::kube::kinds::KindInfo;
+use crate::kube::object::Condition;
+use crate::kube::observed::of_collector;
+
+/// How long what is shown may be older than what is known where nothing else is new.
+const QUIET: Duration = Duration::from_mins(5);
+
+/// How many transitions are told at a time, of each kind of object: a cluster that comes up is no thousand events.
+const EVENTS: usize = 50;
+
+/// What is remembered.
+#[derive(Debug, Default)]
+pub struct Memory {
+    /// Which machine each claim was matched to.
+    pub(super) identities: HashMap<String, Identity>,
+    /// Since when each etcd member learns.
+    pub(super) learners: BTreeMap<u64, Timestamp>,
+    shown: HashMap<(&'static str, String), Shown>,
+}
+
+/// What was shown of an object.
+#[derive(Debug)]
+struct Shown {
+    /// What was news of it.
+    news: u64,
+    observed_at: Option<Timestamp>,
+    conditions: Vec<Since>,
+}
+
+/// Since when a condition is as it is.
+#[derive(Clone, Copy, Debug)]
+struct Since {
+    kind: &'static str,
+    holds: &'static str,
+    reason: &'static str,
+    at: Timestamp,
+}
+
+/// A condition, before it is known since when it is so.
+#[derive(Clone, Debug)]
+pub(super) struct Said {
+    pub(super) kind: &'static str,
+    pub(super) holds: &'static str,
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+}
+
+/// All that is to be shown of an object.
+pub(super) struct Told<S> {
+    pub(super) conditions: Vec<Said>,
+    /// The status, without what changes with each turn.
+    pub(super) news: S,
+    /// The status whole.
+    pub(super) status: S,
+    pub(super) cells: Vec<Row>,
+    /// When any of it was observed last.
+    pub(super) observed_at: Option<Timestamp>,
+}
+
+impl Memory {
+    /// Remembers which machine each claim is.
+    pub(super) fn remember(&mut self, claims: &[Claim], matches: &Matches<'_>) {
+        for (claim, found) in claims.iter().zip(&matches.found) {
+            if let Found::Matched { seen, .. } = found
+                && let Some(seen) = matches.seen.get(*seen)
+            {
+                self.identities.insert(claim.name.clone(), seen.identity());
+            }
+        }
+    }
+
+    /// Forgets what is no longer declared.
+    pub(super) fn keep_only(&mut self, declared: &Declared) {
+        let machines: HashSet<&str> = declared.machines.iter().map(|(name, _)| name.as_str()).collect();
+        let groups: HashSet<&str> = declared.groups.iter().map(|(name, _)| name.as_str()).collect();
+        self.identities.retain(|name, _| machines.contains(name.as_str()));
+        self.shown.retain(|(kind, name), _| match *kind {
+            "Machine" => machines.contains(name.as_str()),
+            "NodeGroup" => groups.contains(name.as_str()),
+            _ => true,
+        });
+    }
+
+    /// Returns what is to be shown of an object: nothing where it is shown already, and not too long ago. Tells what changed
+    /// of its first condition.
+    pub(super) fn show<S: Serialize>(
+        &mut self,
+        kind: &'static KindInfo,
+        name: &str,
+        told: Told<S>,
+        now: Timestamp,
+        events: &mut Vec<Transition>,
+    ) -> Option<Piece> {
+        let key = (kind.kind, name.to_owned());
+        let before = self.shown.get(&key);
+        let mut hasher = DefaultHasher::new();
+        hasher.write(serde_json::to_string(&told.news).unwrap_or_default().as_bytes());
+        let mut since = Vec::with_capacity(told.conditions.len());
+        let mut conditions: Vec<Condition> = Vec::with_capacity(told.conditions.len());
+        for (place, said) in told.conditions.into_iter().enumerate() {
+            for text in [said.kind, said.holds, said.reason, &said.message] {
+                hasher.write(text.as_bytes());
+                hasher.write_u8(0xff);
+            }
+            let earlier = before.and_then(|shown| shown.conditions.iter().find(|it| it.kind == said.kind));
+            let same = earlier.filter(|earlier| earlier.holds == said.holds);
+            let at = same.map_or(now, |same| same.at);
+            let is_other = earlier.is_some_and(|it| it.holds != said.holds || it.reason != said.reason);
+            if place == 0 && is_other && events.iter().filter(|event| event.kind.is(kind)).count() < EVENTS {
+                events.push(Transition {
+                    kind,
+                    name: name.to_owned(),
+                    is_warning: said.holds != "True",
+                    reason: said.reason,
+                    message: said.message.clone(),
+                    at: now,
+                });
+            }
+            since.push(Since { kind: said.kind, holds: said.holds, reason: said.reason, at });
+            conditions.push(of_collector(said.kind, said.holds, said.reason, said.message, at));
+        }
+        let news = hasher.finish();
+        if let Some(shown) = before
+            && shown.news == news
+            && shown.observed_at.is_some() == told.observed_at.is_some()
+            && told.observed_at.zip(shown.observed_at).is_none_or(|(new, old)| new.since(old) <= QUIET)
+        {
+            return None;
+        }
+        self.shown.insert(key, Shown { news, observed_at: told.observed_at, conditions: since });
+        Some(Piece::new(&conditions).members(&told.status).cells(told.cells))
+    }
+}
