@@ -11,9 +11,13 @@
 pub mod clock;
 #[cfg(feature = "process")]
 pub mod process;
+#[cfg(feature = "talos")]
+mod reach;
 #[cfg(feature = "recorded")]
 pub mod recorded;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 #[cfg(feature = "talos")]
 pub mod talos;
+#[cfg(feature = "talos")]
+mod text;

@@ -20,7 +20,6 @@ mod proto;
 mod reader;
 mod record;
 mod session;
-mod text;
 mod verifier;
 
 use std::sync::Arc;

@@ -18,9 +18,9 @@ mod tenant;
 pub use condition::{Condition, Problem};
 pub use machine::{MachineSpec, MachineStatus, NodeAddress, NodeGroupSpec, NodeGroupStatus};
 pub use observed::{
-    EtcdSummary, FilesystemStatus, FoundBy, KubernetesSummary, LoadStatus, MachineCounts, MemoryStatus, MetricsStatus,
-    NodeResources, NodeStatus, NodeTaint, NodeUsage, PodTrouble, PodsSummary, ServiceStatus, SourceStatus, TalosStatus,
-    UnmetStatus,
+    EtcdSummary, FilesystemStatus, FoundBy, KubernetesSummary, LoadStatus, MachineCounts, MemoryStatus,
+    MetricsStatus, NodeResources, NodeStatus, NodeTaint, NodeUsage, PodTrouble, PodsSummary, ServiceStatus,
+    SourceStatus, TalosStatus, UnmetStatus,
 };
 pub use run::{NodeGroupChanges, RunSpec, RunStatus, RunSummary, UnrecordedResource};
 pub use state_version::StateVersionSpec;

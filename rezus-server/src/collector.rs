@@ -119,11 +119,14 @@ impl Collector {
 
 impl Inner {
     /// The tenants that are to be observed, and those that are not.
-    async fn wanted(&self) -> Result<(BTreeSet<TenantName>, BTreeSet<TenantName>), Box<dyn Error + Send + Sync>> {
+    async fn wanted(
+        &self,
+    ) -> Result<(BTreeSet<TenantName>, BTreeSet<TenantName>), Box<dyn Error + Send + Sync>> {
         let settings = self.means.workspaces.all().await?;
         let tenants = self.means.states.tenants().await?;
         let is_enabled = self.means.config.enabled;
-        let is_on = |name: &TenantName| is_enabled && settings.get(name).is_none_or(|set| set.collect != Some(false));
+        let is_on =
+            |name: &TenantName| is_enabled && settings.get(name).is_none_or(|set| set.collect != Some(false));
         Ok(tenants.into_iter().map(|record| record.name).partition(is_on))
     }
 

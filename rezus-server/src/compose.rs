@@ -121,7 +121,14 @@ pub fn compose(config: &Config, data_dir: &DataDir) -> Result<Composed, StartErr
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let mappings = mappings(config)?;
     Ok(Composed {
-        plane: plane(config, Stores::of(store), executor(config, data_dir), scrapers(&clock), clock, mappings),
+        plane: plane(
+            config,
+            Stores::of(store),
+            executor(config, data_dir),
+            scrapers(&clock),
+            clock,
+            mappings,
+        ),
         lock,
     })
 }

@@ -31,10 +31,12 @@
 //! | [`version_mark_contract!`](crate::version_mark_contract) | [`VersionMarkFixture`](version_mark::VersionMarkFixture) | [`version_mark`] |
 //! | [`account_store_contract!`](crate::account_store_contract) | [`AccountStoreFixture`](account_store::AccountStoreFixture) | [`account_store`] |
 //! | [`run_store_contract!`](crate::run_store_contract) | [`RunStoreFixture`](run_store::RunStoreFixture) | [`run_store`] |
+//! | [`cluster_scraper_contract!`](crate::cluster_scraper_contract) | [`ScraperFixture`](cluster_scraper::ScraperFixture) | [`cluster_scraper`] |
 //! | [`executor_contract!`](crate::executor_contract) | [`ExecutorFixture`](executor::ExecutorFixture) | [`executor`] |
 //! | [`index_commit_contract!`](crate::index_commit_contract) | [`IndexCommitFixture`](index_commit::IndexCommitFixture) | [`index_commit`]: of a store that is both |
 
 pub mod account_store;
+pub mod cluster_scraper;
 pub mod executor;
 pub mod history_store;
 pub mod index_commit;

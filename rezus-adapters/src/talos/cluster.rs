@@ -7,7 +7,7 @@ use rezus_core::observed::facts::{MachineKind, Member};
 use super::fault::Fault;
 use super::peer::{Kind, Peer};
 use super::proto::specs;
-use super::text::{clean, some};
+use crate::text::{clean, some};
 
 const MEMBERS: Kind = Kind("cluster", "Members.cluster.talos.dev");
 const INFOS: Kind = Kind("cluster", "Infos.cluster.talos.dev");

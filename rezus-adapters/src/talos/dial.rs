@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -18,10 +17,8 @@ use tonic::transport::{Channel, Uri};
 
 use super::endpoint::Endpoint;
 use super::fault::{NotConnected, of_handshake};
-use super::text::brief;
+use crate::reach::{connect, unreachable};
 
-/// How long a name may take to resolve, and a connection to be accepted.
-const CONNECT: Duration = Duration::from_secs(5);
 /// How long a handshake may take: no other limit ends one with a server that keeps silent.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 
@@ -55,7 +52,7 @@ impl Dialer {
         let to = endpoint.clone();
         let connector = tower::service_fn(move |_: Uri| {
             let (config, destinations, to) = (Arc::clone(&config), Arc::clone(&destinations), to.clone());
-            async move { connect(&to, config, &destinations).await.map(TokioIo::new).map_err(NotConnected) }
+            async move { shake_hands(&to, config, &destinations).await.map(TokioIo::new).map_err(NotConnected) }
         });
         // No pings of HTTP/2: apid takes more than one in five minutes for an attack, and hangs up.
         let channel = Channel::builder(origin).connect_with_connector_lazy(connector);
@@ -69,41 +66,12 @@ impl Dialer {
     }
 }
 
-/// Dials what the host resolves to, as far as it may be dialled.
-async fn connect(
+async fn shake_hands(
     endpoint: &Endpoint,
     config: Arc<ClientConfig>,
     destinations: &Destinations,
 ) -> Result<TlsStream<TcpStream>, Failure> {
-    let addresses = resolve(endpoint).await?;
-    let mut refusal = None;
-    let mut stream = None;
-    let mut failure = None;
-    for address in addresses {
-        if let Err(kind) = destinations.check(address.ip()) {
-            refusal = Some(Failure::CredentialRejected {
-                field: "endpoints".to_owned(),
-                reason: format!("{kind} is not dialled"),
-            });
-            continue;
-        }
-        match timeout(CONNECT, TcpStream::connect(address)).await {
-            Ok(Ok(connected)) => {
-                stream = Some(connected);
-                break;
-            }
-            Ok(Err(error)) => failure = Some(unreachable(Phase::Tcp, &error.to_string())),
-            // The next one would have as long again.
-            Err(_) => {
-                failure = Some(unreachable(Phase::Tcp, "nobody accepts the connection in time"));
-                break;
-            }
-        }
-    }
-    let none = || unreachable(Phase::Dns, "the name has no address");
-    let stream = stream.ok_or_else(|| failure.or(refusal).unwrap_or_else(none))?;
-    // Calls are small and wait for their answers.
-    stream.set_nodelay(true).map_err(|error| unreachable(Phase::Tcp, &error.to_string()))?;
+    let stream = connect(&endpoint.host, endpoint.port, destinations).await?;
     let name = ServerName::try_from(endpoint.host.clone())
         .map_err(|_| Failure::Internal { detail: "an endpoint is no name of a server".to_owned() })?;
     let stream = timeout(HANDSHAKE, TlsConnector::from(config).connect(name, stream))
@@ -114,19 +82,4 @@ async fn connect(
         return Err(Failure::Malformed { start: "a server without HTTP/2".to_owned() });
     }
     Ok(stream)
-}
-
-async fn resolve(endpoint: &Endpoint) -> Result<Vec<SocketAddr>, Failure> {
-    if let Ok(address) = endpoint.host.parse::<IpAddr>() {
-        return Ok(vec![SocketAddr::new(address, endpoint.port)]);
-    }
-    let found = timeout(CONNECT, tokio::net::lookup_host((endpoint.host.as_str(), endpoint.port)))
-        .await
-        .map_err(|_| unreachable(Phase::Dns, "the name does not resolve in time"))?
-        .map_err(|error| unreachable(Phase::Dns, &error.to_string()))?;
-    Ok(found.take(8).collect())
-}
-
-fn unreachable(phase: Phase, detail: &str) -> Failure {
-    Failure::Unreachable { phase, detail: brief(detail) }
 }

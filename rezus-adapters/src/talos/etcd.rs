@@ -7,7 +7,7 @@ use super::peer::{ETCD, Kind, Peer};
 use super::proto::machine::etcd_member_alarm::AlarmType;
 use super::proto::machine::{EtcdMember as Listed, EtcdMemberListRequest};
 use super::proto::specs;
-use super::text::clean;
+use crate::text::clean;
 
 const LOCAL: Kind = Kind("etcd", "EtcdMembers.etcd.talos.dev");
 /// How many members, URLs of one, errors and alarms are read.
@@ -47,7 +47,7 @@ pub(super) async fn members(peer: &Peer) -> Result<Vec<EtcdMember>, Fault> {
     let request = EtcdMemberListRequest { query_local: true };
     let answer = peer.call("etcd members", ETCD, request, send).await?;
     let listed = answer.messages.into_iter().flat_map(|message| message.members).take(MOST);
-    let mut members: Vec<EtcdMember> = listed.map(member).collect();
+    let mut members: Vec<EtcdMember> = listed.map(|listed| member(&listed)).collect();
     members.sort_by_key(|member| member.id);
     Ok(members)
 }
@@ -69,7 +69,7 @@ pub(super) async fn alarms(peer: &Peer) -> Result<Vec<EtcdAlarm>, Fault> {
     Ok(raised.collect())
 }
 
-fn member(listed: Listed) -> EtcdMember {
+fn member(listed: &Listed) -> EtcdMember {
     EtcdMember {
         id: listed.id,
         hostname: clean(&listed.hostname),

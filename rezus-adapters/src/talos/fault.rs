@@ -8,8 +8,8 @@ use rezus_core::observed::{Failure, Phase, TlsFault};
 use tokio_rustls::rustls::{AlertDescription, CertificateError, Error as TlsError};
 use tonic::{Code, Status};
 
-use super::text::brief;
 use super::verifier::InMaintenance;
+use crate::text::brief;
 
 /// The largest message that is read, in bytes.
 pub(super) const LARGEST: usize = 4 << 20;

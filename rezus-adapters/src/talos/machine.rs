@@ -17,7 +17,7 @@ use super::fault::{Blame, Fault};
 use super::peer::{Kind, Peer, UNARY};
 use super::proto::machine::ServiceInfo;
 use super::proto::{machine, specs};
-use super::text::{clean, some};
+use crate::text::{clean, some};
 
 const STATUS: Kind = Kind("runtime", "MachineStatuses.runtime.talos.dev");
 const NODE_NAME: Kind = Kind("k8s", "Nodenames.kubernetes.talos.dev");
@@ -328,4 +328,4 @@ fn filesystems(stats: impl Iterator<Item = machine::MountStat>) -> Vec<Filesyste
 }
 
 /// How often a machine's clock is asked at most: it asks its time server then.
-pub(super) const CLOCK_EVERY: Duration = Duration::from_secs(600);
+pub(super) const CLOCK_EVERY: Duration = Duration::from_mins(10);

@@ -1,6 +1,11 @@
 //! The Talos API's messages and clients, made by the build from the files under `proto`.
 
-#![expect(clippy::pedantic, unreachable_pub, reason = "nobody writes this code by hand")]
+#![expect(
+    clippy::allow_attributes_without_reason,
+    clippy::pedantic,
+    unreachable_pub,
+    reason = "nobody writes this code by hand"
+)]
 
 pub(super) mod machine {
     tonic::include_proto!("machine");

@@ -15,11 +15,11 @@ use super::proto::machine::GenerateClientConfigurationRequest;
 /// Who may read all that is read here.
 const READER: &str = "os:reader";
 /// How long a certificate is asked for.
-const LIFETIME: Duration = Duration::from_secs(86_400);
+const LIFETIME: Duration = Duration::from_hours(24);
 /// How long before its end the next one is.
-const AHEAD: Duration = Duration::from_secs(6 * 3_600);
+const AHEAD: Duration = Duration::from_hours(6);
 /// When to ask again whoever refused.
-const AGAIN: Duration = Duration::from_secs(3_600);
+const AGAIN: Duration = Duration::from_hours(1);
 
 /// The certificate, or why there is none.
 #[derive(Debug, Default)]

@@ -13,9 +13,9 @@ use super::fault::Fault;
 use super::machine::{CLOCK_EVERY, Told};
 
 /// How often a worker is asked at most; control planes are asked in every turn.
-const WORKER_EVERY: Duration = Duration::from_secs(300);
+const WORKER_EVERY: Duration = Duration::from_mins(5);
 /// The same of one that did not answer.
-const SILENT_WORKER_EVERY: Duration = Duration::from_secs(60);
+const SILENT_WORKER_EVERY: Duration = Duration::from_mins(1);
 
 /// A machine that is asked, and what it told last.
 #[derive(Clone, Debug)]

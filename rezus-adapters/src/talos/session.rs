@@ -326,6 +326,6 @@ impl Session for TalosSession {
 
     /// Machines are polled.
     async fn changed(&mut self) {
-        pending().await
+        pending::<()>().await;
     }
 }

@@ -1,6 +1,6 @@
 //! The adapters under the laws of their ports.
 
-#![expect(clippy::unwrap_used, reason = "test code")]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "test code")]
 
 mod process;
 mod sqlite;

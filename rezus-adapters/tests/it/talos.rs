@@ -2,5 +2,6 @@
 
 mod failures;
 mod fixture;
+mod laws;
 mod reader;
 mod turns;

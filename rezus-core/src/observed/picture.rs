@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::facts::{
-    ApiCheck, Etcd, Facts, Kubernetes, MachineMetrics, Member, Node, NodeMetrics, Pods, Talos, TalosMachine, Usage,
+    ApiCheck, Etcd, Facts, Kubernetes, MachineMetrics, Member, Node, NodeMetrics, Pods, Talos, TalosMachine,
+    Usage,
 };
 use super::{Failure, Observation, Reading, Source};
 use crate::base::Timestamp;
@@ -108,7 +109,11 @@ impl Picture {
                 (false, Some(since)) => Some(since),
                 (false, None) => Some(started),
             },
-            silent_times: if told { 0 } else { before.map_or(0, |standing| standing.silent_times).saturating_add(1) },
+            silent_times: if told {
+                0
+            } else {
+                before.map_or(0, |standing| standing.silent_times).saturating_add(1)
+            },
             failures,
             took: finished.since(started),
             items,

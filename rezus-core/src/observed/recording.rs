@@ -75,7 +75,10 @@ impl Recording {
 
     /// The sources of which there are turns.
     pub fn sources(&self) -> Vec<Source> {
-        Source::ALL.into_iter().filter(|source| self.turns.iter().any(|turn| turn.source == *source)).collect()
+        Source::ALL
+            .into_iter()
+            .filter(|source| self.turns.iter().any(|turn| turn.source == *source))
+            .collect()
     }
 
     /// How long it is: what is replayed after that begins again.
@@ -189,7 +192,8 @@ mod tests {
             .into();
         let recording = Recording::parse(&lines.join("\n")).unwrap();
         assert_eq!(recording.sources(), [Source::Kubernetes]);
-        let replay = |seconds, now| recording.at(Source::Kubernetes, Duration::from_secs(seconds), at(now)).unwrap();
+        let replay =
+            |seconds, now| recording.at(Source::Kubernetes, Duration::from_secs(seconds), at(now)).unwrap();
         let first = replay(0, 5_000);
         assert_eq!((first.started, first.finished, version(&first)), (at(4_999), at(5_000), Some("v1")));
         let Some(Facts::Kubernetes(facts)) = &first.facts else { panic!("{first:?}") };
@@ -206,7 +210,10 @@ mod tests {
     fn what_is_none_is_told_by_its_line() {
         let line = |second| Recording::line(at(100), Source::Kubernetes, &reading(second, "v1"));
         let text = format!("{}\n\n{}\n", line(130), line(120));
-        assert_eq!(Recording::parse(&text).unwrap_err().to_string(), "line 3 is of a time before the one above it");
+        assert_eq!(
+            Recording::parse(&text).unwrap_err().to_string(),
+            "line 3 is of a time before the one above it"
+        );
         let text = format!("{}\n{{}}\n", line(130));
         assert_eq!(Recording::parse(&text).unwrap_err().to_string(), "line 2 is no turn of a recording");
         assert_eq!(Recording::parse(" \n").unwrap_err().to_string(), "there is no turn in it");

@@ -29,7 +29,10 @@ struct Followed {
 }
 
 /// Answers with one line for each turn, until the client has enough or the server ends.
-pub(super) async fn follow(State(plane): State<Plane>, Path(name): Path<String>) -> Result<Response, ApiError> {
+pub(super) async fn follow(
+    State(plane): State<Plane>,
+    Path(name): Path<String>,
+) -> Result<Response, ApiError> {
     let tenant = record(&plane, &name).await?.name;
     let (began, turns) = (plane.clock.now(), plane.board.turns());
     let followed = Followed { tenant, began, turns, draining: plane.draining.clone() };

@@ -56,8 +56,11 @@ impl Record {
             )));
         }
         let path = self.output.display().to_string();
-        std::fs::write(&self.output, recorded)
-            .map_err(|source| CliError::File { path: path.clone(), what: "written", source })?;
+        std::fs::write(&self.output, recorded).map_err(|source| CliError::File {
+            path: path.clone(),
+            what: "written",
+            source,
+        })?;
         writeln!(out, "{turns} turns of reading {} are in {path}", self.tenant)?;
         Ok(())
     }

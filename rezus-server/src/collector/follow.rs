@@ -71,7 +71,13 @@ pub(super) async fn follow(inner: Arc<Inner>, tenant: TenantName, scrapers: Scra
 }
 
 /// Waits for the next turn: until its time, until there is news, or until the target is another one.
-async fn wait_for(inner: &Inner, tenant: &TenantName, source: Source, opened: &mut Option<Opened>, turn: Instant) {
+async fn wait_for(
+    inner: &Inner,
+    tenant: &TenantName,
+    source: Source,
+    opened: &mut Option<Opened>,
+    turn: Instant,
+) {
     let breath = Instant::now() + BREATH;
     loop {
         let look = turn.min(Instant::now() + LOOK);

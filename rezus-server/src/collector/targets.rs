@@ -88,7 +88,8 @@ impl Targets {
         };
         if source == Source::Talos && endpoints.is_empty() {
             // The state names none: the control planes that it declares are asked.
-            endpoints = self.addresses(tenant, |machine| machine.role.as_deref() == Some("controlplane")).await;
+            endpoints =
+                self.addresses(tenant, |machine| machine.role.as_deref() == Some("controlplane")).await;
         }
         if endpoints.is_empty() {
             return Ok(None);
@@ -128,12 +129,14 @@ fn missing(credentials: &Credentials, opens: Opens) -> Failure {
 fn credential(client: &ClientCertificate) -> Result<Credential, Failure> {
     let decoded = |text: &str, field: &str| {
         let pem = STANDARD.decode(text).map(Zeroizing::new);
-        let rejected = |_| Failure::CredentialRejected {
-            field: field.to_owned(),
-            reason: "it is no base64".to_owned(),
-        };
+        let rejected =
+            |_| Failure::CredentialRejected { field: field.to_owned(), reason: "it is no base64".to_owned() };
         pem.map_err(rejected)
     };
     let (ca, certificate, key) = client.parts();
-    Ok(Credential { ca: decoded(ca, "ca")?, certificate: decoded(certificate, "certificate")?, key: decoded(key, "key")? })
+    Ok(Credential {
+        ca: decoded(ca, "ca")?,
+        certificate: decoded(certificate, "certificate")?,
+        key: decoded(key, "key")?,
+    })
 }

@@ -207,7 +207,9 @@ impl Catalogue {
     pub async fn machines(&self, tenant: &TenantName) -> Vec<(String, MachineSpec)> {
         let Ok(hub) = self.0.hub().await else { return Vec::new() };
         let items = hub.snapshot(&MACHINE).items;
-        of_namespace(&items, tenant.as_str()).filter_map(|item| Some((item.name().to_owned(), spec(item)?))).collect()
+        of_namespace(&items, tenant.as_str())
+            .filter_map(|item| Some((item.name().to_owned(), spec(item)?)))
+            .collect()
     }
 
     /// Brings the mappings up to date.

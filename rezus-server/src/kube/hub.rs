@@ -200,7 +200,13 @@ impl Hub {
 
     /// Shows what was observed of objects of a kind, and leaves what is declared of them as it is: objects that are not there
     /// are passed over, and what is said already makes no change. As [`publish`](Self::publish) otherwise.
-    pub fn observe(&self, kind: &'static KindInfo, namespace: &str, pieces: &[(&str, Piece)], now: u64) -> usize {
+    pub fn observe(
+        &self,
+        kind: &'static KindInfo,
+        namespace: &str,
+        pieces: &[(&str, Piece)],
+        now: u64,
+    ) -> usize {
         let Snapshot { version, items } = self.snapshot(kind);
         let next = version.saturating_add(1).max(now);
         let Some(merged) = merge::observe(&items, namespace, pieces, next) else { return 0 };

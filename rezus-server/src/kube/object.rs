@@ -234,7 +234,9 @@ impl Object {
     /// has nothing but conditions, and which have nothing behind it.
     pub(super) fn open_body_json(&self) -> String {
         let mut members = self.body_json();
-        if members.ends_with("]}") && self.body.status.as_ref().is_some_and(|status| !status.conditions.is_empty()) {
+        if members.ends_with("]}")
+            && self.body.status.as_ref().is_some_and(|status| !status.conditions.is_empty())
+        {
             members.truncate(members.len() - 2);
         } else {
             members.push_str(",\"status\":{\"conditions\":[");

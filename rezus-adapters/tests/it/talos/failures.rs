@@ -235,7 +235,7 @@ async fn answers_that_are_too_large_are_not_taken_in() {
 #[tokio::test]
 async fn a_machine_that_is_too_slow_is_its_own_failure() {
     let fixture = Fixture::new(1, 1).await;
-    fixture.fake.change(|cluster| cluster.machines[1].delay = Duration::from_secs(60));
+    fixture.fake.change(|cluster| cluster.machines[1].delay = Duration::from_mins(1));
     let reading = fixture.read(&[0]).await;
     assert_eq!(failure(&reading, "127.0.0.3"), &Failure::Timeout { after: Duration::from_secs(10) });
     assert!(machine(&reading, "127.0.0.2").load.is_some());

@@ -22,7 +22,7 @@ async fn an_administrator_has_a_readers_certificate_made_once_and_goes_on_with_i
     let calls = fixture.fake.take_calls();
     assert!(calls.iter().all(|call| call.roles == ["os:reader"] && call.method != MAKE));
     // Renewed before its end, by the administrator.
-    fixture.clock.advance(Duration::from_secs(19 * 3_600));
+    fixture.clock.advance(Duration::from_hours(19));
     assert_eq!(session.read(LONG).await.failures, []);
     let calls = fixture.fake.take_calls();
     let of_admin: Vec<_> = calls.iter().filter(|call| call.roles == ["os:admin"]).collect();

@@ -110,7 +110,7 @@ async fn workers_are_asked_every_five_minutes_and_clocks_every_ten() {
     fixture.fake.take_calls();
     let worker = "127.0.0.3";
     for (minutes, workers, clocks) in [(1, 0, 0), (4, 2, 0), (5, 2, 3)] {
-        fixture.clock.advance(Duration::from_secs(60 * minutes));
+        fixture.clock.advance(Duration::from_mins(minutes));
         let reading = session.read(LONG).await;
         let calls = fixture.fake.take_calls();
         let of = |method: &str| calls.iter().filter(|call| call.method == method).count();
@@ -178,7 +178,7 @@ async fn a_quorum_that_is_lost_leaves_statuses_and_the_last_list() {
     let mut session = fixture.session(&[0]);
     let before = session.read(LONG).await;
     fixture.fake.change(|cluster| cluster.has_quorum = false);
-    fixture.clock.advance(Duration::from_secs(60));
+    fixture.clock.advance(Duration::from_mins(1));
     let reading = session.read(LONG).await;
     assert_eq!(failure(&reading, "127.0.0.2 etcd members").reason(), "Timeout");
     let etcd = machine(&reading, "127.0.0.2").etcd.as_ref().unwrap();
@@ -248,7 +248,7 @@ async fn workers_forward_nothing_so_their_endpoints_tell_of_themselves_alone() {
     let reading = session.read(LONG).await;
     assert_eq!(reading.failures, []);
     fixture.fake.take_calls();
-    fixture.clock.advance(Duration::from_secs(300));
+    fixture.clock.advance(Duration::from_mins(5));
     session.read(LONG).await;
     let calls = fixture.fake.take_calls();
     assert!(calls.iter().all(|call| call.index == 0), "{calls:?}");

@@ -70,7 +70,8 @@ impl Changes {
             "kubeconfigFile" => self.kubeconfig_file = Some(self.file(key, value)?),
             "talosconfigFile" => self.talosconfig_file = Some(self.file(key, value)?),
             "collect" => {
-                let collect: Option<bool> = typed(key, value, "true, false, or null for what the server does")?;
+                let collect: Option<bool> =
+                    typed(key, value, "true, false, or null for what the server does")?;
                 self.set(move |settings| settings.collect = collect);
             }
             "destinations" => {

@@ -231,7 +231,8 @@ impl Configure {
         set("destinations", (!self.allow_destination.is_empty()).then(|| json!(addresses)));
         if let Some(port) = &self.node_metrics {
             let number = port.parse::<u16>().map(Value::from);
-            let usage = |_| CliError::Usage("--node-metrics takes a port from 1 to 65535, or none".to_owned());
+            let usage =
+                |_| CliError::Usage("--node-metrics takes a port from 1 to 65535, or none".to_owned());
             set("nodeMetrics", Some(if port == "none" { Value::Null } else { number.map_err(usage)? }));
         }
         set("recording", self.recording.as_ref().map(|path| unless(path, "")));

@@ -30,7 +30,8 @@ pub(super) fn print(tenant: &Value, out: &mut dyn Write) -> Result<(), CliError>
     if let Some(collect) = tenant["collect"].as_bool() {
         line("Observed:", if collect { "yes" } else { "no" }.to_owned())?;
     }
-    let destinations: Vec<String> = tenant["destinations"].as_array().into_iter().flatten().map(cell).collect();
+    let destinations: Vec<String> =
+        tenant["destinations"].as_array().into_iter().flatten().map(cell).collect();
     if !destinations.is_empty() {
         line("May be asked:", destinations.join(", "))?;
     }

@@ -56,7 +56,8 @@ impl Observed {
     /// Those whose news becomes old now.
     fn due(&self, now: Timestamp) -> BTreeSet<TenantName> {
         let memories = lock(&self.memories);
-        let due = memories.iter().filter(|(_, remembered)| remembered.next_turn.is_some_and(|turn| turn <= now));
+        let due =
+            memories.iter().filter(|(_, remembered)| remembered.next_turn.is_some_and(|turn| turn <= now));
         due.map(|(tenant, _)| tenant.clone()).collect()
     }
 }
@@ -96,15 +97,22 @@ impl Inner {
         let groups = hub.snapshot(&NODE_GROUP).items;
         let groups: Vec<Arc<Item>> = of_namespace(&groups, name).cloned().collect();
         let declared = move || Declared {
-            machines: machines.iter().filter_map(|item| Some((item.name().to_owned(), super::spec(item)?))).collect(),
-            groups: groups.iter().filter_map(|item| Some((item.name().to_owned(), super::spec(item)?))).collect(),
+            machines: machines
+                .iter()
+                .filter_map(|item| Some((item.name().to_owned(), super::spec(item)?)))
+                .collect(),
+            groups: groups
+                .iter()
+                .filter_map(|item| Some((item.name().to_owned(), super::spec(item)?)))
+                .collect(),
         };
         let Some(joined) = self.joined(tenant, declared).await? else { return Ok(()) };
         let now = micros(self.clock.now());
         self.reserve(hub.newest().max(now)).await;
         let of = |pieces: &'_ [(String, Piece)]| -> Vec<(String, Piece)> { pieces.to_vec() };
         for (kind, pieces) in [(&MACHINE, of(&joined.machines)), (&NODE_GROUP, of(&joined.groups))] {
-            let pieces: Vec<(&str, Piece)> = pieces.iter().map(|(name, piece)| (name.as_str(), piece.clone())).collect();
+            let pieces: Vec<(&str, Piece)> =
+                pieces.iter().map(|(name, piece)| (name.as_str(), piece.clone())).collect();
             hub.observe(kind, name, &pieces, now);
         }
         if let Some(piece) = joined.tenant {
@@ -159,7 +167,11 @@ impl Inner {
     }
 
     /// Has objects that are about to be shown say what was observed: those that are new, or declared otherwise, too.
-    pub(super) async fn put_beside(&self, tenant: &TenantName, rendered: &mut Rendered) -> Result<(), StoreError> {
+    pub(super) async fn put_beside(
+        &self,
+        tenant: &TenantName,
+        rendered: &mut Rendered,
+    ) -> Result<(), StoreError> {
         let _ = (tenant, rendered);
         Ok(())
     }

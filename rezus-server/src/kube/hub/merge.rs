@@ -71,7 +71,8 @@ pub(super) fn observe(
 /// Adds objects to those that are there.
 pub(super) fn add(items: &[Arc<Item>], drafts: Vec<Draft>, next: u64) -> Merged {
     let mut merged = items.to_vec();
-    let mut changes = Changes { list: Vec::new(), next, packer: Packer::like(items.first().map(Arc::as_ref)) };
+    let mut changes =
+        Changes { list: Vec::new(), next, packer: Packer::like(items.first().map(Arc::as_ref)) };
     for draft in drafts {
         match merged.binary_search_by(|item| item.key().cmp(&draft.key())) {
             Ok(place) => {

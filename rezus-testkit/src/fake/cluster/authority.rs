@@ -95,8 +95,6 @@ impl Authority {
         params.distinguished_name.push(DnType::OrganizationName, organization);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-        // As Go makes them: the key's identifier would tell authorities of one name apart before their signatures do.
-        params.key_identifier_method = rcgen::KeyIdMethod::Sha256;
         let key = KeyPair::generate_for(keys).expect("a key");
         Self { issuer: CertifiedIssuer::self_signed(params, key).expect("an authority"), keys }
     }

@@ -16,8 +16,9 @@ use rcgen::SanType;
 use rezus_core::base::{Clock as _, TenantName, Timestamp};
 use rezus_core::observed::{Credential, Destinations, Target};
 use rustls::ServerConfig;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use tonic::service::Routes;
@@ -51,9 +52,17 @@ struct Shared {
     calls: Mutex<Vec<Call>>,
     authority: Authority,
     clock: ManualClock,
+    /// Tells the servers that a door has changed.
+    doors: watch::Sender<()>,
+    /// How many connections are open.
+    open: watch::Sender<usize>,
 }
 
 impl Shared {
+    fn door(&self, index: usize) -> Door {
+        self.cluster().machines.get(index).map_or(Door::Closed, |machine| machine.door)
+    }
+
     fn cluster(&self) -> Cluster {
         self.cluster.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -112,14 +121,20 @@ impl FakeTalos {
     pub async fn start(cluster: Cluster, clock: ManualClock) -> Self {
         let addresses: Vec<IpAddr> = cluster.machines.iter().map(|machine| machine.address).collect();
         let authority = Authority::of_ed25519("talos");
-        let shared =
-            Arc::new(Shared { cluster: Mutex::new(cluster), calls: Mutex::default(), authority, clock });
+        let shared = Arc::new(Shared {
+            cluster: Mutex::new(cluster),
+            calls: Mutex::default(),
+            authority,
+            clock,
+            doors: watch::Sender::new(()),
+            open: watch::Sender::new(0),
+        });
         let mut ports = Vec::new();
         let mut servers = Vec::new();
         for (index, address) in addresses.iter().enumerate() {
             let listener = TcpListener::bind((*address, 0)).await.expect("loopback can be listened on");
             ports.push(listener.local_addr().expect("a port").port());
-            servers.push(tokio::spawn(serve(listener, index, *address, Arc::clone(&shared))));
+            servers.push(tokio::spawn(serve(listener, index, Arc::clone(&shared))));
         }
         Self { shared, addresses, ports, servers }
     }
@@ -129,16 +144,24 @@ impl FakeTalos {
         change(&mut self.shared.cluster.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Changes how one machine's server treats connections from now on. It does not come back from [`Door::Closed`].
+    /// Changes how one machine's server treats connections that come from now on.
     ///
     /// # Panics
     ///
     /// When there is no such machine.
     pub fn door(&self, index: usize, door: Door) {
         self.change(|cluster| cluster.machines[index].door = door);
-        if door == Door::Closed {
-            self.servers[index].abort();
-        }
+        self.shared.doors.send_replace(());
+    }
+
+    /// How many connections are open.
+    pub fn connections(&self) -> usize {
+        *self.shared.open.borrow()
+    }
+
+    /// Returns when no connection is open.
+    pub async fn no_connection(&self) {
+        drop(self.shared.open.subscribe().wait_for(|open| *open == 0).await);
     }
 
     /// Where a machine answers.
@@ -184,26 +207,44 @@ impl FakeTalos {
     }
 }
 
-async fn serve(listener: TcpListener, index: usize, address: IpAddr, shared: Arc<Shared>) {
-    // Those that only wait are let go with the server.
-    let mut silent = Vec::new();
-    while let Ok((mut stream, _)) = listener.accept().await {
-        let Some(door) = shared.cluster().machines.get(index).map(|machine| machine.door) else { break };
-        match door {
-            Door::Silent => silent.push(stream),
-            Door::Closed | Door::HangsUp => drop(stream),
-            Door::Html => {
-                tokio::spawn(async move {
-                    let _read = stream.read(&mut [0; 1_024]).await;
-                    let _sent = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n<html></html>").await;
-                });
+async fn serve(listener: TcpListener, index: usize, shared: Arc<Shared>) {
+    let Ok(address) = listener.local_addr() else { return };
+    let mut doors = shared.doors.subscribe();
+    let mut listener = Some(listener);
+    loop {
+        if shared.door(index) == Door::Closed {
+            listener = None;
+            if doors.changed().await.is_err() {
+                return;
             }
-            door => {
-                let config = config(&shared.authority, door, address);
-                tokio::spawn(connection(stream, config, index, Arc::clone(&shared)));
+            continue;
+        }
+        if listener.is_none() {
+            listener = TcpListener::bind(address).await.ok();
+        }
+        let Some(open) = &listener else {
+            tokio::task::yield_now().await;
+            continue;
+        };
+        tokio::select! {
+            accepted = open.accept() => {
+                if let Ok((stream, _)) = accepted {
+                    let shared = Arc::clone(&shared);
+                    tokio::spawn(async move {
+                        shared.open.send_modify(|open| *open += 1);
+                        connection(stream, index, &shared).await;
+                        shared.open.send_modify(|open| *open -= 1);
+                    });
+                }
             }
+            _ = doors.changed() => {}
         }
     }
+}
+
+/// Waits until the other side goes.
+async fn silent(mut stream: impl AsyncRead + Unpin) {
+    while stream.read(&mut [0; 1_024]).await.is_ok_and(|read| read > 0) {}
 }
 
 /// What a server shows by its door.
@@ -229,14 +270,30 @@ fn config(authority: &Authority, door: Door, address: IpAddr) -> Arc<ServerConfi
     knows.server_config(&shown, &["h2"])
 }
 
-async fn connection(stream: TcpStream, config: Arc<ServerConfig>, index: usize, shared: Arc<Shared>) {
+async fn connection(mut stream: TcpStream, index: usize, shared: &Arc<Shared>) {
+    let door = shared.door(index);
+    match door {
+        Door::Silent => return silent(stream).await,
+        Door::Closed | Door::HangsUp => return,
+        Door::Html => {
+            let _read = stream.read(&mut [0; 1_024]).await;
+            let _sent = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n<html></html>").await;
+            return;
+        }
+        _ => {}
+    }
+    let Ok(address) = stream.local_addr() else { return };
+    let config = config(&shared.authority, door, address.ip());
     let Ok(stream) = TlsAcceptor::from(config).accept(stream).await else { return };
+    if door == Door::SilentHttp {
+        return silent(stream).await;
+    }
     let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
     let roles = shown.and_then(|shown| x509_parser::parse_x509_certificate(shown).ok()).map(|(_, shown)| {
         let organizations = shown.subject().iter_organization();
         organizations.filter_map(|role| role.as_str().ok()).map(str::to_owned).collect()
     });
-    let service = Connection { shared, index, roles: roles.unwrap_or_default() };
+    let service = Connection { shared: Arc::clone(shared), index, roles: roles.unwrap_or_default() };
     let routes = Routes::new(MachineServiceServer::new(service.clone()))
         .add_service(TimeServiceServer::new(service.clone()))
         .add_service(StateServer::new(service))

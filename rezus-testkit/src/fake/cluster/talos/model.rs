@@ -29,6 +29,7 @@ pub struct Cluster {
 }
 
 /// A machine.
+#[expect(clippy::struct_excessive_bools, reason = "each can be so without the others")]
 #[derive(Clone, Debug)]
 pub struct Machine {
     /// Where it answers.
@@ -103,6 +104,8 @@ pub enum Door {
     Silent,
     /// They are answered with a page of HTML.
     Html,
+    /// A handshake, and then nothing comes.
+    SilentHttp,
     /// They are closed once they are accepted.
     HangsUp,
     /// The server's certificate is of another authority of the same name.

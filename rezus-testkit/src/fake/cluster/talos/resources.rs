@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use prost::Message;
+use prost::Message as _;
 
 use super::model::{Cluster, Machine};
 use super::proto::cosi::{Metadata, Resource, Spec};

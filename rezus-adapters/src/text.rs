@@ -6,7 +6,7 @@ const LONGEST: usize = 512;
 const IN_FAILURES: usize = 64;
 
 /// A text for facts: without control characters, and not longer than 512 bytes.
-pub(super) fn clean(text: &str) -> String {
+pub(crate) fn clean(text: &str) -> String {
     let mut kept = String::with_capacity(text.len().min(LONGEST));
     for character in text.chars().map(harmless) {
         if kept.len() + character.len_utf8() > LONGEST {
@@ -18,12 +18,12 @@ pub(super) fn clean(text: &str) -> String {
 }
 
 /// The same where there is something to tell.
-pub(super) fn some(text: &str) -> Option<String> {
+pub(crate) fn some(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| clean(text))
 }
 
 /// A text for a failure: 64 characters.
-pub(super) fn brief(text: &str) -> String {
+pub(crate) fn brief(text: &str) -> String {
     text.chars().map(harmless).take(IN_FAILURES).collect()
 }
 
