@@ -3,15 +3,18 @@
 //! | module | feature | implements |
 //! | --- | --- | --- |
 //! | [`clock`] | always | `Clock`, by the machine's clock |
+//! | `node_metrics` | `node-metrics` | `ClusterScraper`, by `node_exporter` on a cluster's machines |
 //! | `process` | `process` | `TofuExecutor`, by child processes (Linux) |
 //! | `recorded` | `recorded` | `ClusterScraper`, by recordings |
 //! | `sqlite` | `sqlite` | `StateStore`, `IndexStore`, `HistoryStore` and `AccountStore`, in one SQLite file |
 //! | `talos` | `talos` | `ClusterScraper`, by the Talos API of a cluster's machines |
 
 pub mod clock;
+#[cfg(feature = "node-metrics")]
+pub mod node_metrics;
 #[cfg(feature = "process")]
 pub mod process;
-#[cfg(feature = "talos")]
+#[cfg(any(feature = "node-metrics", feature = "talos"))]
 mod reach;
 #[cfg(feature = "recorded")]
 pub mod recorded;
@@ -19,5 +22,5 @@ pub mod recorded;
 pub mod sqlite;
 #[cfg(feature = "talos")]
 pub mod talos;
-#[cfg(feature = "talos")]
+#[cfg(any(feature = "node-metrics", feature = "talos"))]
 mod text;

@@ -2,6 +2,7 @@
 
 #![expect(clippy::panic, clippy::unwrap_used, reason = "test code")]
 
+mod node_metrics;
 mod process;
 mod sqlite;
 mod sqlite_file;
