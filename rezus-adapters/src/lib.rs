@@ -4,16 +4,26 @@
 //! | --- | --- | --- |
 //! | [`clock`] | always | `Clock`, by the machine's clock |
 //! | `kubernetes` | `kubernetes` | `ClusterScraper`, by the Kubernetes API of clusters |
+//! | `node_metrics` | `node-metrics` | `ClusterScraper`, by `node_exporter` on a cluster's machines |
 //! | `process` | `process` | `TofuExecutor`, by child processes (Linux) |
 //! | `recorded` | `recorded` | `ClusterScraper`, by recordings |
 //! | `sqlite` | `sqlite` | `StateStore`, `IndexStore`, `HistoryStore` and `AccountStore`, in one SQLite file |
+//! | `talos` | `talos` | `ClusterScraper`, by the Talos API of a cluster's machines |
 
 pub mod clock;
 #[cfg(feature = "kubernetes")]
 pub mod kubernetes;
+#[cfg(feature = "node-metrics")]
+pub mod node_metrics;
 #[cfg(feature = "process")]
 pub mod process;
+#[cfg(any(feature = "node-metrics", feature = "talos"))]
+mod reach;
 #[cfg(feature = "recorded")]
 pub mod recorded;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(feature = "talos")]
+pub mod talos;
+#[cfg(any(feature = "node-metrics", feature = "talos"))]
+mod text;

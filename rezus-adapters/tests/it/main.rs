@@ -1,8 +1,10 @@
 //! The adapters under the laws of their ports.
 
-#![expect(clippy::unwrap_used, reason = "test code")]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "test code")]
 
 mod kubernetes;
+mod node_metrics;
 mod process;
 mod sqlite;
 mod sqlite_file;
+mod talos;

@@ -114,6 +114,10 @@ pub fn full_settings() -> TenantSettings {
         labels: [("env".to_owned(), "prod".to_owned()), ("a.example/b".to_owned(), String::new())].into(),
         kubeconfig_file: Some("/run/kubeconfig".into()),
         talosconfig_file: Some("/run/talosconfig".into()),
+        collect: Some(false),
+        destinations: [std::net::IpAddr::from([127, 0, 0, 1])].into(),
+        recording: Some("/srv/recording".into()),
+        node_metrics: Some(9_100),
     }
 }
 

@@ -3,6 +3,7 @@
 mod authority;
 mod fault;
 mod kubernetes;
+pub mod talos;
 
 pub use authority::{Authority, Issued, Validity};
 pub use fault::PeerFault;

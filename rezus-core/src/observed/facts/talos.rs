@@ -97,6 +97,8 @@ pub struct TalosMachine {
     pub skew_ms: Option<i64>,
     /// What its etcd says of itself, of a control plane.
     pub etcd: Option<EtcdStatus>,
+    /// Which member of etcd it is (`EtcdMembers`): of a control plane that has joined, told even while its etcd is down.
+    pub etcd_member_id: Option<u64>,
 }
 
 /// How far a machine is (`MachineStatuses.runtime.talos.dev`).

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
-    IsCa, KeyPair, KeyUsagePurpose, SanType,
+    IsCa, KeyPair, KeyUsagePurpose, SanType, SignatureAlgorithm,
 };
 use rezus_core::base::Timestamp;
 use rezus_core::observed::Credential;
@@ -59,9 +59,10 @@ impl std::fmt::Debug for Issued {
     }
 }
 
-/// An authority with a key of P-256. Two of one name are what a cluster that was made anew looks like.
+/// An authority, and the kind of keys that it and those have to whom it gives certificates. Two of one name are what a cluster that was made anew looks like.
 pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
+    keys: &'static SignatureAlgorithm,
 }
 
 impl std::fmt::Debug for Authority {
@@ -71,18 +72,31 @@ impl std::fmt::Debug for Authority {
 }
 
 impl Authority {
-    /// Makes one whose subject is an organization: `kubernetes` and `talos` are what Talos' own are called.
+    /// Makes one with keys of P-256 whose subject is an organization: Talos makes `kubernetes` so.
     ///
     /// # Panics
     ///
     /// When no certificate can be made: a fault of the test.
     pub fn new(organization: &str) -> Self {
+        Self::with_keys(organization, &rcgen::PKCS_ECDSA_P256_SHA256)
+    }
+
+    /// Makes one with Ed25519 keys: Talos makes its own, `talos`, so.
+    ///
+    /// # Panics
+    ///
+    /// When no certificate can be made.
+    pub fn of_ed25519(organization: &str) -> Self {
+        Self::with_keys(organization, &rcgen::PKCS_ED25519)
+    }
+
+    fn with_keys(organization: &str, keys: &'static SignatureAlgorithm) -> Self {
         let mut params = parameters(Validity::ALWAYS);
         params.distinguished_name.push(DnType::OrganizationName, organization);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-        let key = KeyPair::generate().expect("a key");
-        Self { issuer: CertifiedIssuer::self_signed(params, key).expect("an authority") }
+        let key = KeyPair::generate_for(keys).expect("a key");
+        Self { issuer: CertifiedIssuer::self_signed(params, key).expect("an authority"), keys }
     }
 
     /// Returns its certificate, PEM.
@@ -167,7 +181,7 @@ impl Authority {
     }
 
     fn sign(&self, params: &CertificateParams) -> Issued {
-        let key = KeyPair::generate().expect("a key");
+        let key = KeyPair::generate_for(self.keys).expect("a key");
         let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
         Issued { certificate: certificate.pem(), key: key.serialize_pem() }
     }

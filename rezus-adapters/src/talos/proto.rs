@@ -1,0 +1,21 @@
+//! The Talos API's messages and clients, made by the build from the files under `proto`.
+
+#![expect(
+    clippy::allow_attributes_without_reason,
+    clippy::pedantic,
+    unreachable_pub,
+    reason = "nobody writes this code by hand"
+)]
+
+pub(super) mod machine {
+    tonic::include_proto!("machine");
+}
+pub(super) mod time {
+    tonic::include_proto!("time");
+}
+pub(super) mod cosi {
+    tonic::include_proto!("cosi.resource");
+}
+pub(super) mod specs {
+    tonic::include_proto!("specs");
+}
