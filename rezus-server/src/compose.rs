@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use axum::Router;
 use rezus_adapters::clock::SystemClock;
+use rezus_adapters::kubernetes::KubernetesScraper;
+use rezus_adapters::node_metrics::NodeMetricsScraper;
 use rezus_adapters::process::{ProcessConfig, ProcessExecutor};
 use rezus_adapters::recorded::RecordedScraper;
 use rezus_adapters::sqlite::{OpenError, SqliteStore};
+use rezus_adapters::talos::TalosScraper;
 use rezus_core::access::AccountStore;
 use rezus_core::base::{Clock, Timestamp};
 use rezus_core::declared::backend::StateBackend;
@@ -153,8 +156,15 @@ fn executor(config: &Config, data_dir: &DataDir) -> Arc<dyn TofuExecutor> {
 fn scrapers(clock: &Arc<dyn Clock>) -> Vec<Scrapers> {
     let recorded =
         |source| -> Arc<dyn ClusterScraper> { Arc::new(RecordedScraper::new(source, Arc::clone(clock))) };
-    let of = |source| Scrapers { live: recorded(source), recorded: recorded(source) };
-    Source::ALL.map(of).into()
+    let live = |source| -> Arc<dyn ClusterScraper> {
+        let clock = Arc::clone(clock);
+        match source {
+            Source::Kubernetes => Arc::new(KubernetesScraper::new(clock)),
+            Source::Talos => Arc::new(TalosScraper::new(clock)),
+            Source::NodeMetrics => Arc::new(NodeMetricsScraper::new(clock)),
+        }
+    };
+    Source::ALL.map(|source| Scrapers { live: live(source), recorded: recorded(source) }).into()
 }
 
 /// The command by which this program becomes a supervisor.

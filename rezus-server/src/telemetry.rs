@@ -311,13 +311,18 @@ fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// Libraries that would log whole answers of clusters.
+const QUIET: &str = "kube_client=off,kube_runtime=off";
+
 /// Starts the log, on standard error.
 ///
 /// # Errors
 ///
 /// The directive that cannot be read.
 pub fn start_log(config: &LogConfig) -> Result<(), tracing_subscriber::filter::ParseError> {
-    let filter = EnvFilter::builder().parse(&config.level)?;
+    // What these say of answers that they cannot read is the answers themselves.
+    let level = format!("{},{QUIET}", config.level);
+    let filter = EnvFilter::builder().parse(level)?;
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     // A second start in one process keeps the first: only tests do that.
     let started = match config.format {

@@ -97,7 +97,7 @@ pub(super) fn join(
         let piece = memory.show(&NODE_GROUP, name, told, now, &mut joined.events);
         joined.groups.extend(piece.map(|piece| (name.clone(), piece)));
     }
-    let undeclared = matches.undeclared.len() + matches.stale.len();
+    let undeclared = matches.unclaimed.len() + matches.stale.len();
     let counts = judge::counts(judged.values().map(|(health, _)| health), undeclared);
     let told = tenant::tenant(&counts, &matches, &seen, etcd.as_ref());
     joined.tenant = memory.show(&TENANT, "", told, now, &mut joined.events);

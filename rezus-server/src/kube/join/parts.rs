@@ -96,7 +96,7 @@ pub(super) fn talos(seen: &Observation<TalosMachine>, freshness: Freshness) -> T
             })
             .collect(),
         time_synced: machine.time_synced,
-        etcd_member_id: machine.etcd.as_ref().map(|etcd| format!("{:016x}", etcd.member_id)),
+        etcd_member_id: machine.etcd_member_id.map(|id| format!("{id:016x}")),
         ..TalosStatus::default()
     }
 }

@@ -85,18 +85,18 @@ const LISTED: Duration = Duration::from_secs(50);
 pub(super) fn shown(counts: &Counts) -> MachineCounts {
     let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
     MachineCounts {
-        declared: number(counts.declared),
+        declared: number(counts.claimed),
         ready: number(counts.ready),
         not_ready: number(counts.not_ready),
         missing: number(counts.missing),
         unknown: number(counts.unknown),
-        undeclared: number(counts.undeclared),
+        undeclared: number(counts.unclaimed),
     }
 }
 
 /// What is shown of a node group: how its machines are.
 pub(super) fn group(counts: &Counts, observed_at: Option<Timestamp>) -> Told<NodeGroupStatus> {
-    let Counts { declared, ready, not_ready, missing, unknown, .. } = *counts;
+    let Counts { claimed: declared, ready, not_ready, missing, unknown, .. } = *counts;
     let (word, reason) = match (not_ready + missing, unknown, declared) {
         (0, 0, 0) => ("Unknown", "NoMachines"),
         (0, 0, _) => ("True", "Ready"),
@@ -138,7 +138,7 @@ pub(super) fn tenant(
         });
     }
     let mut undeclared: BTreeSet<String> = matches
-        .undeclared
+        .unclaimed
         .iter()
         .filter_map(|at| matches.seen.get(*at))
         .map(|one| one.name().to_owned())
@@ -167,7 +167,7 @@ pub(super) fn tenant(
     }
     let ready = match kubernetes {
         None => Row::default().unknown(),
-        Some(_) => Row::default().text(Some(&format!("{}/{}", counts.ready, counts.declared))),
+        Some(_) => Row::default().text(Some(&format!("{}/{}", counts.ready, counts.claimed))),
     };
     let cells =
         vec![ready, observed_at.map_or_else(|| Row::default().unknown(), |at| Row::default().age(at))];
