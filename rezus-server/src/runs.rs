@@ -13,6 +13,7 @@ mod live;
 mod plans;
 mod recover;
 mod rehearse;
+mod saves;
 mod schedule;
 mod settle;
 mod token;
@@ -44,6 +45,7 @@ pub use create::{Name, NewRun};
 pub use error::RunsError;
 pub use holder::Holder;
 pub use live::Live;
+pub use saves::Save;
 
 /// All runs. Clones are the same.
 #[derive(Clone, Debug)]
@@ -114,6 +116,8 @@ struct Entry {
     orders: Option<mpsc::UnboundedSender<Order>>,
     /// How long its log is.
     log: watch::Sender<u64>,
+    /// What was done when it saved, of an apply.
+    saves: Option<Arc<saves::Saves>>,
 }
 
 /// What a run that is under way is told.
@@ -126,7 +130,7 @@ enum Order {
 
 impl Entry {
     fn new(run: Run) -> Self {
-        Self { run, asked: Asked::default(), orders: None, log: watch::Sender::new(0) }
+        Self { run, asked: Asked::default(), orders: None, log: watch::Sender::new(0), saves: None }
     }
 
     fn order(&self, order: Order) {

@@ -69,8 +69,13 @@ pub struct Tally {
     pub failed: u64,
     /// What was created and, as far as was told, not destroyed again.
     pub created: Vec<Created>,
-    /// The addresses at which something was destroyed.
+    /// The addresses of `created`.
+    pub created_at: BTreeSet<String>,
+    /// The addresses at which something was destroyed, but for what had been replaced before.
     pub destroyed: BTreeSet<String>,
+    /// How many operations were done when the last one was that no version shows by what it holds: a change in place,
+    /// or the end of what a replacement at the same address came before. 0 where there was none.
+    pub unseen_at: u64,
     /// The first errors.
     pub errors: Vec<Diagnostic>,
 }
@@ -106,19 +111,23 @@ impl Tally {
             // Of a replacement that creates before it destroys, the one that is destroyed has another ID, which is not told.
             "create" if self.created.len() < MOST => {
                 let Hook { address, resource_type, id, .. } = hook;
+                self.created_at.insert(address.clone());
                 self.created.push(Created { address, resource_type, id });
             }
-            "delete" if self.destroyed.len() < MOST => {
+            "delete" if self.destroyed.len() < MOST && !self.created_at.contains(&hook.address) => {
                 self.destroyed.insert(hook.address);
             }
-            _ => {}
+            _ => self.unseen_at = self.completed,
         }
     }
 
     /// The addresses at which there is nothing any more, as what was there was destroyed and not replaced.
     pub fn gone(&self) -> BTreeSet<&str> {
-        let created: BTreeSet<&str> = self.created.iter().map(|it| it.address.as_str()).collect();
-        self.destroyed.iter().map(String::as_str).filter(|address| !created.contains(address)).collect()
+        self.destroyed
+            .iter()
+            .map(String::as_str)
+            .filter(|address| !self.created_at.contains(*address))
+            .collect()
     }
 
     /// What the plan changes; nothing is known before it is made.
@@ -172,5 +181,27 @@ mod tests {
         }
         assert_eq!(tally.gone(), BTreeSet::from(["a"]));
         assert_eq!(tally.completed, 5);
+    }
+
+    #[test]
+    fn what_no_version_shows_is_an_update_or_the_end_of_what_was_replaced_before() {
+        let cases: [(&[(&str, &str)], u64); 4] = [
+            (&[("a", "create"), ("b", "delete"), ("c", "read")], 0),
+            (&[("a", "delete"), ("a", "create")], 0),
+            (&[("a", "update"), ("b", "create")], 1),
+            (&[("b", "update"), ("a", "create"), ("a", "delete"), ("c", "create")], 3),
+        ];
+        for (acts, unseen_at) in cases {
+            let mut tally = Tally::default();
+            for (address, action) in acts {
+                tally.add(Event::Completed(Hook {
+                    address: (*address).to_owned(),
+                    resource_type: "t".to_owned(),
+                    action: (*action).to_owned(),
+                    id: None,
+                }));
+            }
+            assert_eq!(tally.unseen_at, unseen_at, "{acts:?}");
+        }
     }
 }

@@ -337,6 +337,7 @@ impl Runs {
             let mut board = self.0.board.lock().await;
             self.keep(&mut board, id, Run::Applying(applying.clone())).await?;
         }
+        self.watch_saves(id, Some(&token.principal)).await;
         let steps = apply_steps(&self.executor().plan_path(id));
         let executed = self.execute(id, kit, Stage::Apply, steps, &token, orders);
         let ((ending, tally), groups) = tokio::join!(executed, groups);
@@ -361,10 +362,10 @@ impl Runs {
         // Of a plan that was saved, the tools do not say again what it changes.
         tally.total = tally.total.max(operations(applying.facts()));
         let tally = &tally;
-        let left = self.settle_apply(id, applying.facts(), tally).await;
+        let left = self.settle_apply(id, applying.facts(), tally, ending.exit).await;
         let judgement = judge_apply(ending, tally, &asked, left.is_saved, left.is_kept_back);
         let mut cause = judgement.cause;
-        if let Some(remark) = left.remark {
+        for remark in left.remarks {
             cause.message = format!("{}; {remark}", cause.message);
         }
         let ended = applying
@@ -420,10 +421,16 @@ impl Runs {
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut said = 0;
         let log = self.0.board.lock().await.runs.get(id).map(|entry| entry.log.clone());
+        let saves = self.saves(id).await;
         loop {
             tokio::select! {
                 happening = execution.next() => match happening {
-                    Ok(Happening::Event(event)) => tally.add(event),
+                    Ok(Happening::Event(event)) => {
+                        tally.add(event);
+                        if let Some(saves) = &saves {
+                            saves.done(tally.completed);
+                        }
+                    }
                     Ok(Happening::Log(length)) => {
                         if let Some(log) = &log {
                             log.send_replace(length);

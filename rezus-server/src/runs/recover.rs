@@ -88,6 +88,9 @@ impl Runs {
             Run::Approved(_) => Stage::PlanAgain,
             _ => Stage::Plan,
         };
+        if stage == Stage::Apply {
+            self.watch_saves(id, run.facts().principals.last()).await;
+        }
         let found = loop {
             match self.executor().find(id, stage).await {
                 Ok(found) => break found,

@@ -8,7 +8,7 @@ use rezus_core::base::TenantName;
 use rezus_core::declared::backend::{Caller, Unlock, ingest};
 use rezus_core::declared::store::{Content, VersionMeta};
 use rezus_core::declared::{LockId, LockInfo, ResourceAddress};
-use rezus_core::runs::executor::RunId;
+use rezus_core::runs::executor::{Exit, RunId};
 use rezus_core::runs::{Created, Run, RunFacts, RunRecord, Tally};
 
 use super::token::RunToken;
@@ -18,7 +18,7 @@ use crate::error::Chain;
 /// What an apply left.
 #[derive(Debug, Default)]
 pub(super) struct Left {
-    /// Whether all that was created is in the newest version, nothing that was destroyed is, and this run wrote that.
+    /// Whether this run wrote the newest version, and that has all that was done.
     pub(super) is_saved: bool,
     /// Whether the tool kept back a state that could not be saved.
     pub(super) is_kept_back: bool,
@@ -27,8 +27,12 @@ pub(super) struct Left {
     /// What was created and is in no version.
     pub(super) unrecorded: Vec<Created>,
     /// What else is to be said.
-    pub(super) remark: Option<String>,
+    pub(super) remarks: Vec<String>,
 }
+
+/// What is said of an apply of which nobody saw that it saved all it did.
+const UNSEEN: &str =
+    "what it changed in place, imported or forgot may be in no version: a plan shows what is not";
 
 impl Runs {
     /// Ends a stage's token, and lets go of a lock that it left: its holder has ended.
@@ -76,8 +80,11 @@ impl Runs {
     }
 
     /// Sees to what an apply left.
-    pub(super) async fn settle_apply(&self, id: &RunId, facts: &RunFacts, tally: &Tally) -> Left {
+    pub(super) async fn settle_apply(&self, id: &RunId, facts: &RunFacts, tally: &Tally, exit: Exit) -> Left {
         let mut left = Left::default();
+        // The last word comes after the last save.
+        let mut has_unseen =
+            exit == Exit::Code(0) || tally.done.is_some() || self.has_unseen(id, facts, tally).await;
         if let Some(work_dir) = facts.work_dir.clone() {
             match self.executor().errored_state(work_dir.clone()).await {
                 Ok(Some(state)) => {
@@ -85,7 +92,8 @@ impl Runs {
                     match self.push(id, state).await {
                         Ok(version) => {
                             left.is_kept_back = false;
-                            left.remark = Some(format!(
+                            has_unseen = true;
+                            left.remarks.push(format!(
                                 "the state that could not be saved was pushed as version {version}"
                             ));
                             if let Err(error) = self.executor().remove_errored_state(work_dir).await {
@@ -96,7 +104,7 @@ impl Runs {
                             let why = Chain(&error).to_string();
                             let kept = self.executor().keep_errored_state(id, work_dir.clone()).await;
                             let place = kept.unwrap_or_else(|_| work_dir.join("errored.tfstate"));
-                            left.remark = Some(format!(
+                            left.remarks.push(format!(
                                 "the state that could not be saved is kept in {}, since it was refused: {why}",
                                 place.display(),
                             ));
@@ -106,7 +114,7 @@ impl Runs {
                 Ok(None) => {}
                 Err(error) => {
                     left.is_kept_back = true;
-                    left.remark = Some(format!(
+                    left.remarks.push(format!(
                         "the state that could not be saved is left in {}: {}",
                         work_dir.display(),
                         Chain(&error)
@@ -122,8 +130,12 @@ impl Runs {
             Ok(head) => head.map(|head| head.version.get()) == left.version_after,
             Err(_) => false,
         };
+        if !has_unseen && tally.completed > 0 && !left.is_kept_back {
+            left.remarks.push(UNSEEN.to_owned());
+        }
         left.is_saved = left.version_after.is_some()
             && is_current
+            && has_unseen
             && left.unrecorded.is_empty()
             && self.is_without(&id.tenant, &tally.gone()).await;
         left

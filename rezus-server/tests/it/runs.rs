@@ -11,3 +11,4 @@ mod life;
 mod logs;
 mod queue;
 mod real;
+mod updates;
