@@ -181,7 +181,12 @@ impl Pulls {
         }
         let version = head.version;
         let standing = match self.plaintext(tenant, head).await {
-            Ok(()) | Err(Unread::NotNow) => {
+            Ok(()) => {
+                self.desk.forget(tenant);
+                self.catalogue.touch(tenant);
+                return self.runs.is_readable(tenant).await;
+            }
+            Err(Unread::NotNow) => {
                 self.desk.forget(tenant);
                 self.catalogue.touch(tenant);
                 return;

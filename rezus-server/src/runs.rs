@@ -17,6 +17,7 @@ mod saves;
 mod schedule;
 mod settle;
 mod token;
+mod unrecorded;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -39,6 +40,7 @@ use tokio::sync::{Mutex, Notify, mpsc, watch};
 use crate::auth::Auth;
 use crate::config::RunsConfig;
 use crate::kube::catalogue::Catalogue;
+use crate::pulls::Desk;
 use crate::workspaces::Workspaces;
 
 pub use create::{Name, NewRun};
@@ -72,6 +74,8 @@ pub struct Means {
     pub live: Live,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// Where plaintexts are asked for.
+    pub desk: Desk,
     /// The settings.
     pub config: RunsConfig,
     /// What they are made with.
@@ -89,6 +93,8 @@ struct Inner {
     closed: AtomicBool,
     /// Whether what an earlier server left was taken up.
     taken_over: tokio::sync::OnceCell<()>,
+    /// Held by whoever looks again for what is in no version.
+    rechecks: Mutex<()>,
     /// How many runs are in somebody's hands.
     busy: watch::Sender<usize>,
 }
@@ -153,6 +159,7 @@ impl Runs {
             wake: Notify::new(),
             closed: AtomicBool::new(false),
             taken_over: tokio::sync::OnceCell::new(),
+            rechecks: Mutex::new(()),
             busy: watch::Sender::new(0),
         }))
     }
@@ -402,7 +409,6 @@ impl Runs {
             tracing::warn!(tenant.name = %tenant, cause = %crate::error::Chain(&error), "a run whose plan is stale cannot be ended now");
         }
         let active = board.queue.active(tenant).cloned();
-        let has_unrecorded = board.unrecorded.contains(tenant);
         drop(board);
         if let Some(id) = active {
             // Where it cannot be read now, no run of it goes on for long either.
@@ -411,9 +417,7 @@ impl Runs {
                 entry.order(Order::Secrets(secrets));
             }
         }
-        if has_unrecorded {
-            self.recheck_unrecorded(tenant).await;
-        }
+        self.recheck_unrecorded(tenant).await;
     }
 
     /// Finds out whether an operator has stopped a tenant's runs, or lets them go on.

@@ -336,7 +336,9 @@ async fn carry_out(
             }
             plane.runs.may_release(&tenant, &caller.name).await?;
             plane.runs.lets_go(&tenant, &caller.name).await;
-            unlock(&plane, &caller, &tenant, &which).await
+            let outcome = unlock(&plane, &caller, &tenant, &which).await;
+            plane.runs.unlocked(&tenant).await;
+            outcome
         }
         Work::Refuse(refusal) => {
             plane.backend.refuse(&tenant, operation.name(), &caller, refusal).await.map_err(Failure::from)

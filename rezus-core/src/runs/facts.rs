@@ -81,6 +81,9 @@ pub struct RunFacts {
     /// What was created and is in no version.
     #[serde(default)]
     pub unrecorded: Vec<Created>,
+    /// Whether that is what is not known to be in the newest version, as that could not be looked into.
+    #[serde(default)]
+    pub unread: bool,
     /// Who said that the unrecorded are taken care of.
     pub dismissed_by: Option<String>,
     /// The names under which its programs work on the state: of versions and locks that are its own.
@@ -125,6 +128,7 @@ impl RunFacts {
             cancelled_by: None,
             coalesced_into: None,
             unrecorded: Vec::new(),
+            unread: false,
             dismissed_by: None,
             principals: Vec::new(),
         }

@@ -368,16 +368,23 @@ impl Runs {
         for remark in left.remarks {
             cause.message = format!("{}; {remark}", cause.message);
         }
+        let is_unread = left.unrecorded.is_unknown();
         let ended = applying
             .learn(|facts| {
                 facts.exit_code = code(ending.exit);
                 facts.cancelled_by.clone_from(&asked.cancelled_by);
                 facts.version_after = left.version_after;
-                facts.unrecorded = left.unrecorded;
+                facts.unrecorded = left.unrecorded.created;
+                facts.unread = is_unread;
             })
             .end(judgement.end, cause, self.0.means.clock.now());
         let mut board = self.0.board.lock().await;
-        self.end(&mut board, id, ended).await
+        self.end(&mut board, id, ended).await?;
+        drop(board);
+        if is_unread {
+            self.recheck_unrecorded(&id.tenant).await;
+        }
+        Ok(())
     }
 
     /// Executes a stage and follows it to its end.

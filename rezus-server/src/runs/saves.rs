@@ -72,19 +72,22 @@ impl Runs {
         }
     }
 
-    /// Tells whether the newest version that an apply wrote has what it did and no version shows, if it did any such thing:
-    /// by the order of things alone, as this server has seen it.
+    /// Tells whether an apply's program came to its last save, as far as this server has seen.
+    pub(super) async fn has_all(&self, id: &RunId, tally: &Tally) -> bool {
+        let saves = self.saves(id).await;
+        saves.is_some_and(|saves| saves.let_go.load(Ordering::SeqCst)) && !tally.says(CANCELED)
+    }
+
+    /// Tells whether the newest version that an apply wrote has what it did and no version shows, if it did any such thing,
+    /// where its program did not come to its last save: by the order of things alone, as this server has seen it.
     pub(super) async fn has_unseen(&self, id: &RunId, facts: &RunFacts, tally: &Tally) -> bool {
         // The tools say nothing when they take a resource into the state, or out of it.
         let is_silent = facts.counts.is_some_and(|counts| counts.import > 0 || counts.forget > 0);
         if tally.unseen_at == 0 && !is_silent {
             return true;
         }
-        let Some(saves) = self.saves(id).await else {
-            return false;
-        };
-        let has_all = saves.let_go.load(Ordering::SeqCst) && !tally.says(CANCELED);
-        has_all || (!is_silent && saves.saved.load(Ordering::SeqCst) >= tally.unseen_at)
+        let saves = self.saves(id).await;
+        !is_silent && saves.is_some_and(|saves| saves.saved.load(Ordering::SeqCst) >= tally.unseen_at)
     }
 
     async fn saves_of_active(&self, tenant: &TenantName) -> Option<Arc<Saves>> {

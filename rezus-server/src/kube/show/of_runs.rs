@@ -103,32 +103,47 @@ pub(super) fn unrecorded(run: &RunRecord) -> &[Created] {
 fn unrecorded_resources(runs: &KnownRuns) -> Option<Condition> {
     let records: Vec<&RunRecord> = runs.records.iter().filter(|run| !unrecorded(run).is_empty()).collect();
     let since = ended_at(records.first()?);
-    let message = how_to_record(&records)?;
-    Some(of_runs("UnrecordedResources", "True", "NotInState", message, since))
+    let (holds, reason, message) = how_to_record(&records)?;
+    Some(of_runs("UnrecordedResources", holds, reason, message, since))
 }
 
-/// Says what runs created that no version has, and how it comes to be in one. Nothing where there is none.
-pub(super) fn how_to_record(runs: &[&RunRecord]) -> Option<String> {
-    let mut lines = Vec::new();
-    let mut blocks = Vec::new();
+/// Says what runs created that no version has, and how it comes to be in one; and of what it is not known. Nothing where
+/// there is none. Gives a condition's status, reason and message.
+pub(super) fn how_to_record(runs: &[&RunRecord]) -> Option<(&'static str, &'static str, String)> {
+    let (mut lines, mut unknown, mut blocks) = (Vec::new(), Vec::new(), Vec::new());
     for run in runs {
         for Created { address, resource_type, id } in unrecorded(run) {
             let id = id.as_deref();
             let told = id.map_or_else(|| "ID unknown".to_owned(), |id| format!("ID {id}"));
-            lines.push(format!("{address} ({resource_type}, {told}) by the run {}", run.facts().name));
-            blocks.push(import_block(address, id));
+            let line = format!("{address} ({resource_type}, {told}) by the run {}", run.facts().name);
+            if run.facts().unread {
+                unknown.push(line);
+            } else {
+                lines.push(line);
+                blocks.push(import_block(address, id));
+            }
         }
     }
-    if lines.is_empty() {
-        return None;
+    let (some, many) = (lines.len(), unknown.len());
+    let of_unknown = || {
+        format!(
+            "created, and not known to be in the newest version of the state, which could not be read yet: {}",
+            listed(unknown.into_iter(), many)
+        )
+    };
+    if some == 0 {
+        return (many > 0).then(|| ("Unknown", "StateNotRead", of_unknown()));
     }
-    let count = lines.len();
-    Some(format!(
+    let mut message = format!(
         "created, and in no version of the state: {}. To have them in the state, put this into the configuration and apply \
          it; or say that they are taken care of: `rezus-server run dismiss`\n{}",
-        listed(lines.into_iter(), count),
+        listed(lines.into_iter(), some),
         blocks.join("\n")
-    ))
+    );
+    if many > 0 {
+        message = format!("{message}\n{}", of_unknown());
+    }
+    Some(("True", "NotInState", message))
 }
 
 /// The block by which tofu and terraform take a resource into the state as it is.

@@ -140,14 +140,14 @@ fn status(record: &RunRecord) -> RunStatus {
 /// What is to be said of a run beside its phase.
 fn conditions(record: &RunRecord) -> Vec<client::Condition> {
     let facts = record.facts();
-    let Some(message) = of_runs::how_to_record(&[record]) else {
+    let Some((status, reason, message)) = of_runs::how_to_record(&[record]) else {
         return Vec::new();
     };
     let since = Timestamp::from_millis(facts.finished_at.unwrap_or(facts.queued_at));
     vec![client::Condition {
         kind: "UnrecordedResources".to_owned(),
-        status: "True".to_owned(),
-        reason: "NotInState".to_owned(),
+        status: status.to_owned(),
+        reason: reason.to_owned(),
         message,
         last_transition_time: seconds(since),
         observed_generation: None,
