@@ -10,6 +10,7 @@ mod error;
 mod holder;
 mod kit;
 mod live;
+mod plaintext;
 mod plans;
 mod recover;
 mod rehearse;
@@ -408,15 +409,8 @@ impl Runs {
         if let Err(error) = self.make_stale(&mut board, tenant, &cause).await {
             tracing::warn!(tenant.name = %tenant, cause = %crate::error::Chain(&error), "a run whose plan is stale cannot be ended now");
         }
-        let active = board.queue.active(tenant).cloned();
         drop(board);
-        if let Some(id) = active {
-            // Where it cannot be read now, no run of it goes on for long either.
-            let secrets = self.state_secrets(tenant).await.unwrap_or_default();
-            if let Some(entry) = self.0.board.lock().await.runs.get(&id) {
-                entry.order(Order::Secrets(secrets));
-            }
-        }
+        self.tell_secrets(tenant).await;
         self.recheck_unrecorded(tenant).await;
     }
 

@@ -51,6 +51,8 @@ impl Runs {
         };
         let kit = match self.kit(id).await {
             Ok(kit) => kit,
+            // It waits for the next server.
+            Err(_) if self.asked(id).await.shutdown => return Ok(()),
             Err(cause) => return fail(run, cause).await,
         };
         if let Some(cause) = protected(run.facts(), &kit) {
@@ -232,7 +234,15 @@ impl Runs {
         }
         let kit = match self.kit(id).await {
             Ok(kit) => kit,
-            Err(cause) => return end(run, WaitEnd::Failed, cause).await,
+            Err(cause) => {
+                let Asked { cancelled_by, shutdown } = self.asked(id).await;
+                // It waits for the next server.
+                if shutdown {
+                    return Ok(());
+                }
+                let how = cancelled_by.as_ref().map_or(WaitEnd::Failed, |_| WaitEnd::Cancelled);
+                return end(run.learn(|facts| facts.cancelled_by = cancelled_by), how, cause).await;
+            }
         };
         if let Some(cause) = protected(run.facts(), &kit) {
             return end(run, WaitEnd::Failed, cause).await;
@@ -471,11 +481,8 @@ impl Runs {
     }
 }
 
-fn code(exit: Exit) -> Option<i32> {
-    match exit {
-        Exit::Code(code) => Some(code),
-        Exit::Signal(_) | Exit::Unknown => None,
-    }
+const fn code(exit: Exit) -> Option<i32> {
+    if let Exit::Code(code) = exit { Some(code) } else { None }
 }
 
 /// How many operations a plan takes.

@@ -94,9 +94,7 @@ impl Runs {
         let prepared =
             prepared.map_err(|error| Cause::new("ConfigurationInvalid", Chain(&error).to_string()))?;
         let (environment, mut secrets) = self.environment(&id.tenant, &workspace)?;
-        let of_state = self.state_secrets(&id.tenant).await;
-        // What is secret in it could not be kept out of the log.
-        secrets.extend(of_state.map_err(|error| Cause::new("StateUnreadable", Chain(&error).to_string()))?);
+        secrets.extend(self.secrets_for(id, &workspace).await?);
         Ok(Kit { workspace, tool, prepared, environment, secrets })
     }
 
@@ -167,11 +165,8 @@ impl Runs {
 
     /// The strings that a tenant's newest state holds secret. Of an encrypted one they are known once it was decrypted.
     pub(super) async fn state_secrets(&self, tenant: &TenantName) -> Result<Vec<SecretText>, ReadError> {
-        match self.0.means.reader.secret_strings(tenant).await {
-            Ok(secrets) => Ok(secrets.into_iter().map(SecretText::new).collect()),
-            Err(ReadError::Encrypted { .. }) => Ok(Vec::new()),
-            Err(error) => Err(error),
-        }
+        let secrets = self.0.means.reader.secret_strings(tenant).await?;
+        Ok(secrets.into_iter().map(SecretText::new).collect())
     }
 }
 

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rezus_core::base::TenantName;
 use rezus_core::declared::ResourceAddress;
 use rezus_core::declared::reader::ReadError;
+use rezus_core::declared::store::Content;
 use rezus_core::runs::executor::RunId;
 use rezus_core::runs::{Created, Run, RunRecord};
 
@@ -167,15 +168,10 @@ impl Runs {
         let Ok(Some(head)) = means.backend.current(tenant).await else {
             return;
         };
-        if head.content == rezus_core::declared::store::Content::Encrypted {
+        if head.content == Content::Encrypted {
             means.desk.ask(tenant, head.version, means.clock.now());
             means.desk.hurry(tenant);
         }
-    }
-
-    /// Says that a tenant's newest version can be looked into now.
-    pub async fn is_readable(&self, tenant: &TenantName) {
-        self.recheck_unrecorded(tenant).await;
     }
 
     /// Says that a tenant's state is not locked any more.

@@ -11,4 +11,5 @@ mod life;
 mod logs;
 mod queue;
 mod real;
+mod unread;
 mod updates;
