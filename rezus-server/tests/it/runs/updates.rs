@@ -116,7 +116,7 @@ async fn after_a_killed_server_nobody_knows_what_order_things_had() {
     let versions = plane.backend.store().versions(&prod).await.unwrap();
     facts.principals = vec![versions[0].written_by.clone()];
     let record = Run::Applying(Pending::new(facts).plan(now, None).apply()).record();
-    plane.run_store.put(&record).await.unwrap();
+    assert!(plane.run_store.add(&record).await.unwrap());
     let dies = OnInterrupt::Exit { says: Vec::new(), code: 1 };
     let script = Script::lines([updated(0), updated(1)]).wait("never").on_interrupt(dies);
     lab.executor.set_script(None, Stage::Apply, script);
