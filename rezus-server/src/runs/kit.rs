@@ -156,6 +156,8 @@ impl Runs {
             secrets.push(value.clone());
             environment.insert(name, value);
         }
+        // Whoever shows a passphrase does not show the line that it stands in.
+        secrets.extend(environment.get("TF_ENCRYPTION").into_iter().flat_map(SecretText::keys));
         if let Some(url) = means.listeners.get().and_then(|urls| urls.first()) {
             let address = format!("{url}/state/{tenant}");
             for name in ["TF_HTTP_ADDRESS", "TF_HTTP_LOCK_ADDRESS", "TF_HTTP_UNLOCK_ADDRESS"] {
