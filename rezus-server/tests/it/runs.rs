@@ -5,7 +5,7 @@ mod commands;
 mod conditions;
 mod crash;
 mod drift;
-mod encrypted;
+pub(crate) mod encrypted;
 pub(crate) mod lab;
 mod life;
 mod logs;

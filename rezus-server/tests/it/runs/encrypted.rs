@@ -19,9 +19,25 @@ fn recorded() -> Vec<Value> {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
-fn step(name: &str) -> Value {
+/// A command of those.
+pub(crate) fn step(name: &str) -> Value {
     recorded().into_iter().find(|it| it["step"] == name).unwrap_or_else(|| panic!("{name} was recorded"))
 }
+
+/// Recorded pulls, and the status, reason and part of the message of `SpecAvailable` that each gives.
+pub(crate) const PULLS: [(&str, &str, &str, &str); 11] = [
+    ("state pull", "True", "Projected", ""),
+    ("state pull without TF_ENCRYPTION", "False", "Encrypted", "its key is not here"),
+    ("state pull with the wrong passphrase", "False", "DecryptFailed", "the key does not fit"),
+    ("state pull with a malformed TF_ENCRYPTION", "False", "DecryptFailed", "exit code 1"),
+    ("state pull with a short passphrase", "False", "DecryptFailed", "a key that cannot be used"),
+    ("state pull with the old key only", "False", "DecryptFailed", "the key does not fit"),
+    ("state pull with the new key", "True", "Projected", ""),
+    ("outer serial raised by hand: state pull", "False", "DecryptFailed", "serial or lineage was changed"),
+    ("outer lineage changed by hand: state pull", "False", "DecryptFailed", "serial or lineage was changed"),
+    ("outer serial and lineage removed: state pull", "True", "Projected", ""),
+    ("one bit of the ciphertext flipped: state pull", "False", "DecryptFailed", "was tampered with"),
+];
 
 /// Has `state pull` say what it said then.
 fn answer_as(lab: &Lab, step: &Value) {
@@ -60,32 +76,9 @@ async fn spec_available(lab: &Lab, tenant: &str) -> (String, String, String) {
 
 #[tokio::test]
 async fn each_recorded_envelope_has_its_own_condition() {
-    let cases = [
-        ("state pull", "True", "Projected", ""),
-        ("state pull without TF_ENCRYPTION", "False", "Encrypted", "its key is not here"),
-        ("state pull with the wrong passphrase", "False", "DecryptFailed", "the key does not fit"),
-        ("state pull with a malformed TF_ENCRYPTION", "False", "DecryptFailed", "exit code 1"),
-        ("state pull with a short passphrase", "False", "DecryptFailed", "a key that cannot be used"),
-        ("state pull with the old key only", "False", "DecryptFailed", "the key does not fit"),
-        ("state pull with the new key", "True", "Projected", ""),
-        (
-            "outer serial raised by hand: state pull",
-            "False",
-            "DecryptFailed",
-            "serial or lineage was changed",
-        ),
-        (
-            "outer lineage changed by hand: state pull",
-            "False",
-            "DecryptFailed",
-            "serial or lineage was changed",
-        ),
-        ("outer serial and lineage removed: state pull", "True", "Projected", ""),
-        ("one bit of the ciphertext flipped: state pull", "False", "DecryptFailed", "was tampered with"),
-    ];
     let lab = Lab::new();
     let keys = TempDir::new().unwrap();
-    for (place, (name, status, reason, message)) in cases.into_iter().enumerate() {
+    for (place, (name, status, reason, message)) in PULLS.into_iter().enumerate() {
         let step = step(name);
         let tenant = format!("t{place}");
         let key = step["TF_ENCRYPTION"].as_str().map(|key| {
