@@ -3,6 +3,7 @@
 //! One board holds every run that has not ended; it is changed under one lock, and what is on it was made durable
 //! first. `dispatch` gives runs their turn, `drive` takes one through a stage, `settle` sees to what a stage left.
 
+mod again;
 mod create;
 mod dispatch;
 mod drive;
@@ -31,7 +32,8 @@ use rezus_core::runs::executor::{RunId, TofuExecutor};
 use rezus_core::runs::store::RunStore;
 use rezus_core::runs::workspace::Workspace;
 use rezus_core::runs::{
-    Asked, Cause, Ended, Learns as _, PendingEnd, Phase, Queue, Run, RunName, RunRecord, SecretText, WaitEnd,
+    Asked, Cause, Ended, Learns as _, PendingEnd, Phase, PlannedValues, Queue, Run, RunName, RunRecord,
+    SecretText, WaitEnd,
 };
 use tokio::sync::{Mutex, Notify, mpsc, watch};
 
@@ -114,6 +116,8 @@ struct Entry {
     orders: Option<mpsc::UnboundedSender<Order>>,
     /// How long its log is.
     log: watch::Sender<u64>,
+    /// What its plan changes, where the plan itself is not kept.
+    values: Option<PlannedValues>,
 }
 
 /// What a run that is under way is told.
@@ -126,7 +130,7 @@ enum Order {
 
 impl Entry {
     fn new(run: Run) -> Self {
-        Self { run, asked: Asked::default(), orders: None, log: watch::Sender::new(0) }
+        Self { run, asked: Asked::default(), orders: None, log: watch::Sender::new(0), values: None }
     }
 
     fn order(&self, order: Order) {

@@ -67,7 +67,7 @@ pub struct RunFacts {
     /// What is not as the state has it, of a drift check.
     #[serde(default)]
     pub drift: Vec<Drifted>,
-    /// A digest of what the plan changes, where the plan itself is not kept.
+    /// A digest of what the plan changes, values aside, where the plan itself is not kept.
     #[serde(default)]
     pub plan_digest: Option<String>,
     /// The program's exit code.

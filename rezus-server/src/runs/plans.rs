@@ -1,8 +1,7 @@
 //! What a plan says: what differs, which node groups it changes, and what tells it from another.
 
-use rezus_core::declared::Fingerprint;
 use rezus_core::runs::executor::RunId;
-use rezus_core::runs::{Drifted, GroupCounts, PlanFile, RunFacts, Tally};
+use rezus_core::runs::{Drifted, GroupCounts, PlanFile, PlannedValues, Tally};
 
 use super::Runs;
 use super::kit::Kit;
@@ -30,15 +29,22 @@ impl Runs {
         }
     }
 
-    /// What a plan changes by node group.
-    pub(super) async fn groups(&self, id: &RunId, kit: &Kit) -> Vec<GroupCounts> {
+    /// What a plan changes by node group, and what tells it from another. Nothing of either where the tool shows nothing.
+    pub(super) async fn looked_into(
+        &self,
+        id: &RunId,
+        kit: &Kit,
+    ) -> (Vec<GroupCounts>, Option<PlannedValues>) {
         let Some(plan) = self.shown(id, kit).await else {
-            return Vec::new();
+            return (Vec::new(), None);
         };
         let before = self.0.means.projector.current(&id.tenant).await.ok();
         let mappings = self.0.means.projector.mappings();
-        let count = move || plan.groups(before.as_ref().map(|declared| &declared.projection), &mappings);
-        tokio::task::spawn_blocking(count).await.unwrap_or_default()
+        let look = move || {
+            let groups = plan.groups(before.as_ref().map(|declared| &declared.projection), &mappings);
+            (groups, plan.values().ok())
+        };
+        tokio::task::spawn_blocking(look).await.unwrap_or_default()
     }
 }
 
@@ -50,13 +56,4 @@ pub(super) fn drift_of(tally: &Tally) -> Vec<Drifted> {
         attributes: Vec::new(),
     });
     drifted.collect()
-}
-
-/// What tells two plans apart: what they change and why, and the variables they were made with.
-pub(super) fn plan_digest(tally: &Tally, facts: &RunFacts, kit: &Kit) -> String {
-    let changes = tally.planned.iter().map(|it| format!("{:?} {} {:?}", it.address, it.action, it.reason));
-    let mut lines: Vec<String> = changes.collect();
-    lines.sort();
-    lines.push(format!("{:?} {:?} {:?}", tally.plan, kit.workspace.variables, facts.request.variables));
-    Fingerprint::of(lines.join("\n").as_bytes()).sha256_hex()
 }
