@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::executor::Tool;
+use super::stream::Change;
 use super::{Approval, Counts, Created, Drifted, RunName, RunRequest};
 use crate::base::{TenantName, Timestamp};
 
@@ -61,7 +62,13 @@ pub struct RunFacts {
     pub version_after: Option<u64>,
     /// What the plan changes.
     pub counts: Option<Counts>,
-    /// The same by node group.
+    /// The same one by one, as [`Tally::told_changes`](super::Tally::told_changes) has them.
+    #[serde(default)]
+    pub changes: Vec<Change>,
+    /// How many more there are.
+    #[serde(default)]
+    pub changes_omitted: u64,
+    /// What the plan changes by node group.
     #[serde(default)]
     pub groups: Vec<GroupCounts>,
     /// What is not as the state has it, of a drift check.
@@ -117,6 +124,8 @@ impl RunFacts {
             version_before: None,
             version_after: None,
             counts: None,
+            changes: Vec::new(),
+            changes_omitted: 0,
             groups: Vec::new(),
             drift: Vec::new(),
             plan_digest: None,

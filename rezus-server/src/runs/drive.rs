@@ -107,6 +107,7 @@ impl Runs {
         let planning = planning.learn(|facts| {
             facts.exit_code = code(ending.exit);
             facts.counts = tally.counts();
+            (facts.changes, facts.changes_omitted) = tally.told_changes();
             facts.cancelled_by.clone_from(&asked.cancelled_by);
         });
         let judged = judge_plan(operation, ending, last_step, &tally, &asked);

@@ -1,6 +1,7 @@
 //! Runs: their whole life over a scripted program, and over the real one.
 
 mod api;
+mod changes;
 mod commands;
 mod conditions;
 mod crash;
