@@ -1,6 +1,6 @@
 //! What is known of a run, whatever its phase.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -137,6 +137,17 @@ impl RunFacts {
             dismissed_by: None,
             principals: Vec::new(),
         }
+    }
+}
+
+impl RunFacts {
+    /// How many resources the plan changes that are as the state has them: of a drift check, those that only the
+    /// configuration has otherwise.
+    pub fn pending(&self) -> u64 {
+        let drifted: BTreeSet<&str> = self.drift.iter().map(|it| it.address.as_str()).collect();
+        let is_pending = |change: &&Change| !drifted.contains(change.address.as_str());
+        let told = self.changes.iter().filter(is_pending).count();
+        self.changes_omitted.saturating_add(u64::try_from(told).unwrap_or(u64::MAX))
     }
 }
 

@@ -11,7 +11,7 @@ use rezus_core::runs::{
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::kit::{Kit, PLAN_STEP, apply_steps, plan_steps};
-use super::plans::drift_of;
+use super::plans::{drift_of, found};
 use super::recover::AGAIN;
 use super::token::RunToken;
 use super::{Order, Runs, RunsError};
@@ -123,13 +123,8 @@ impl Runs {
         };
         if operation == Operation::Drift {
             let drift = self.shown(id, &kit).await.map_or_else(|| drift_of(&tally), |plan| plan.drift());
-            // The program's exit code says that outputs differ, too.
-            let cause = if drift.is_empty() {
-                Cause::new("NoChanges", "the resources are as the state has them; only outputs differ")
-            } else {
-                Cause::new("Drifted", format!("{} resources are not as the state has them", drift.len()))
-            };
             let planning = planning.learn(|facts| facts.drift = drift);
+            let cause = found(planning.facts());
             return self.end_planning(id, planning, PlanEnd::Planned, cause).await;
         }
         if operation.changes()

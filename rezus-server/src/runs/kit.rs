@@ -7,7 +7,7 @@ use std::time::Duration;
 use rezus_core::base::TenantName;
 use rezus_core::declared::reader::ReadError;
 use rezus_core::runs::executor::{Configuration, Job, Prepared, Query, RunId, Tool, ToolKind};
-use rezus_core::runs::workspace::{ConfigurationSource, SecretSource, Workspace};
+use rezus_core::runs::workspace::{ConfigurationSource, DriftMode, SecretSource, Workspace};
 use rezus_core::runs::{Cause, Operation, RunFacts, SecretText, Stage};
 
 use super::Runs;
@@ -254,7 +254,13 @@ pub(super) fn plan_steps(facts: &RunFacts, kit: &Kit, plan: &std::path::Path) ->
     match request.operation {
         Operation::Plan | Operation::Apply => {}
         Operation::Destroy => line.push("-destroy".to_owned()),
-        Operation::Drift => line.extend(words(&["-refresh-only", "-lock=false"])),
+        Operation::Drift => {
+            // A check holds nobody up.
+            line.push("-lock=false".to_owned());
+            if kit.workspace.drift_mode == DriftMode::RefreshOnly {
+                line.push("-refresh-only".to_owned());
+            }
+        }
     }
     line.push(format!("-out={}", plan.display()));
     let mut variables = kit.workspace.variables.clone();

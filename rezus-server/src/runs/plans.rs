@@ -1,7 +1,7 @@
 //! What a plan says: what differs, which node groups it changes, and what tells it from another.
 
 use rezus_core::runs::executor::RunId;
-use rezus_core::runs::{Drifted, GroupCounts, PlanFile, PlannedValues, Tally};
+use rezus_core::runs::{Cause, Drifted, GroupCounts, PlanFile, PlannedValues, RunFacts, Tally};
 
 use super::Runs;
 use super::kit::Kit;
@@ -56,4 +56,18 @@ pub(super) fn drift_of(tally: &Tally) -> Vec<Drifted> {
         attributes: Vec::new(),
     });
     drifted.collect()
+}
+
+/// What a drift check found.
+pub(super) fn found(facts: &RunFacts) -> Cause {
+    let (drifted, pending) = (facts.drift.len(), facts.pending());
+    let drift = format!("{drifted} resources are not as the state has them");
+    let configuration = format!("the configuration changes {pending} resources that are");
+    match (drifted, pending) {
+        // The program's exit code says that outputs differ, too.
+        (0, 0) => Cause::new("NoChanges", "the resources are as the state has them; only outputs differ"),
+        (0, _) => Cause::new("PendingChanges", configuration),
+        (_, 0) => Cause::new("Drifted", drift),
+        (_, _) => Cause::new("Drifted", format!("{drift}, and {configuration}")),
+    }
 }

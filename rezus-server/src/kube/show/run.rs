@@ -84,7 +84,8 @@ pub fn run(record: &RunRecord, versions: &[VersionMeta]) -> Draft {
 /// What a plan changes; of a drift check, what it found to be otherwise than the state has it.
 fn counts(facts: &RunFacts) -> Option<Counts> {
     let counts = facts.counts?;
-    if facts.request.operation != Operation::Drift {
+    // A check that looked at the configuration too has a plan that would put right what has drifted.
+    if facts.request.operation != Operation::Drift || !facts.changes.is_empty() {
         return Some(counts);
     }
     let gone = facts.drift.iter().filter(|drifted| drifted.action == "delete").count();
