@@ -16,7 +16,7 @@ mod tenant;
 
 pub use condition::{Condition, Problem};
 pub use machine::{MachineSpec, MachineStatus, NodeAddress, NodeGroupSpec, NodeGroupStatus};
-pub use run::{NodeGroupChanges, RunSpec, RunStatus, RunSummary, UnrecordedResource};
+pub use run::{NodeGroupChanges, PlannedChange, RunSpec, RunStatus, RunSummary, UnrecordedResource};
 pub use state_version::StateVersionSpec;
 pub use tenant::{
     ProviderConfig, ProviderSpec, ResourceType, TenantSpec, TenantState, TenantStatus, TypeCount,

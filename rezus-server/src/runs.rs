@@ -3,6 +3,7 @@
 //! One board holds every run that has not ended; it is changed under one lock, and what is on it was made durable
 //! first. `dispatch` gives runs their turn, `drive` takes one through a stage, `settle` sees to what a stage left.
 
+mod again;
 mod create;
 mod dispatch;
 mod drive;
@@ -34,7 +35,8 @@ use rezus_core::runs::executor::{RunId, TofuExecutor};
 use rezus_core::runs::store::RunStore;
 use rezus_core::runs::workspace::Workspace;
 use rezus_core::runs::{
-    Asked, Cause, Ended, Learns as _, PendingEnd, Phase, Queue, Run, RunName, RunRecord, SecretText, WaitEnd,
+    Asked, Cause, Ended, Learns as _, PendingEnd, Phase, PlannedValues, Queue, Run, RunName, RunRecord,
+    SecretText, WaitEnd,
 };
 use tokio::sync::{Mutex, Notify, mpsc, watch};
 
@@ -125,6 +127,8 @@ struct Entry {
     log: watch::Sender<u64>,
     /// What was done when it saved, of an apply.
     saves: Option<Arc<saves::Saves>>,
+    /// What its plan changes, where the plan itself is not kept.
+    values: Option<PlannedValues>,
 }
 
 /// What a run that is under way is told.
@@ -137,7 +141,8 @@ enum Order {
 
 impl Entry {
     fn new(run: Run) -> Self {
-        Self { run, asked: Asked::default(), orders: None, log: watch::Sender::new(0), saves: None }
+        let log = watch::Sender::new(0);
+        Self { run, asked: Asked::default(), orders: None, log, saves: None, values: None }
     }
 
     fn order(&self, order: Order) {

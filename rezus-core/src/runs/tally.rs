@@ -10,6 +10,9 @@ use super::stream::{Change, Diagnostic, Event, Hook, Summary};
 /// How many changes, creations and errors are kept one by one; all of them are counted.
 const MOST: usize = 100_000;
 
+/// How many changes are told with a run.
+const MOST_TOLD: usize = 200;
+
 /// How many errors are kept.
 const MOST_ERRORS: usize = 20;
 
@@ -144,6 +147,14 @@ impl Tally {
         })
     }
 
+    /// The changes that are told with a run, sorted by address, and how many more the plan makes.
+    pub fn told_changes(&self) -> (Vec<Change>, u64) {
+        let mut planned: Vec<&Change> = self.planned.iter().collect();
+        planned.sort_by(|a, b| a.address.cmp(&b.address));
+        let omitted = u64::try_from(planned.len().saturating_sub(MOST_TOLD)).unwrap_or(u64::MAX);
+        (planned.into_iter().take(MOST_TOLD).cloned().collect(), omitted)
+    }
+
     /// Tells whether an error says this, in its summary or details.
     pub fn says(&self, words: &str) -> bool {
         self.errors.iter().any(|error| error.summary.contains(words) || error.detail.contains(words))
@@ -166,6 +177,20 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn changes_are_told_by_address_and_not_more_than_anybody_reads() {
+        let mut tally = Tally::default();
+        for number in (0..203).rev() {
+            let (reason, action) = (Some("tainted".to_owned()), "replace".to_owned());
+            let address = format!("a.b[{number:03}]");
+            tally.add(Event::Planned(Change { address, resource_type: "a".to_owned(), action, reason }));
+        }
+        let (told, omitted) = tally.told_changes();
+        assert_eq!((told.len(), omitted), (200, 3));
+        assert_eq!((told[0].address.as_str(), told[199].address.as_str()), ("a.b[000]", "a.b[199]"));
+        assert_eq!(told[0].action_reason(), Some("replace_because_tainted"));
+    }
 
     #[test]
     fn what_is_replaced_is_not_gone_whichever_way_round() {

@@ -11,7 +11,7 @@ use rezus_core::runs::{
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::kit::{Kit, PLAN_STEP, apply_steps, plan_steps};
-use super::plans::{drift_of, plan_digest};
+use super::plans::{drift_of, found};
 use super::recover::AGAIN;
 use super::token::RunToken;
 use super::{Order, Runs, RunsError};
@@ -109,6 +109,7 @@ impl Runs {
         let planning = planning.learn(|facts| {
             facts.exit_code = code(ending.exit);
             facts.counts = tally.counts();
+            (facts.changes, facts.changes_omitted) = tally.told_changes();
             facts.cancelled_by.clone_from(&asked.cancelled_by);
         });
         let judged = judge_plan(operation, ending, last_step, &tally, &asked);
@@ -124,13 +125,8 @@ impl Runs {
         };
         if operation == Operation::Drift {
             let drift = self.shown(id, &kit).await.map_or_else(|| drift_of(&tally), |plan| plan.drift());
-            // The program's exit code says that outputs differ, too.
-            let cause = if drift.is_empty() {
-                Cause::new("NoChanges", "the resources are as the state has them; only outputs differ")
-            } else {
-                Cause::new("Drifted", format!("{} resources are not as the state has them", drift.len()))
-            };
             let planning = planning.learn(|facts| facts.drift = drift);
+            let cause = found(planning.facts());
             return self.end_planning(id, planning, PlanEnd::Planned, cause).await;
         }
         if operation.changes()
@@ -147,21 +143,15 @@ impl Runs {
         if is_auto {
             return self.apply_at_once(id, planning, kit, &tally, orders).await;
         }
-        let groups = self.groups(id, &kit).await;
+        let (groups, values) = self.looked_into(id, &kit).await;
         let planning = planning.learn(|facts| facts.groups = groups);
         if operation == Operation::Plan {
             let cause = Cause::new("Changes", "the plan changes something");
             return self.end_planning(id, planning, PlanEnd::Planned, cause).await;
         }
-        // What is encrypted in the state is not left lying about in clear: such a plan is made again once it is approved.
-        let digest = if kit.workspace.encrypts() && self.executor().is_plan_clear(id).await.unwrap_or(true) {
-            if let Err(error) = self.executor().discard_plan(id).await {
-                let cause = Cause::new("PlanNotDiscarded", Chain(&error).to_string());
-                return self.end_planning(id, planning, PlanEnd::Failed, cause).await;
-            }
-            Some(plan_digest(&tally, planning.facts(), &kit))
-        } else {
-            None
+        let digest = match self.put_aside(id, &planning, &kit, &tally, values).await {
+            Ok(digest) => digest,
+            Err(cause) => return self.end_planning(id, planning, PlanEnd::Failed, cause).await,
         };
         let waiting = planning.learn(|facts| facts.plan_digest = digest).await_approval();
         let head = self.0.means.backend.current(&id.tenant).await;
@@ -206,7 +196,7 @@ impl Runs {
     ) -> Result<(), RunsError> {
         let counts = tally.counts();
         let applying = planning.learn(|facts| facts.counts = counts).apply();
-        let groups = self.groups(id, &kit);
+        let groups = async { self.looked_into(id, &kit).await.0 };
         Box::pin(self.apply(id, applying, &kit, orders, groups)).await
     }
 
@@ -276,53 +266,6 @@ impl Runs {
         }
         let applying = run.apply();
         Box::pin(self.apply(id, applying, &kit, orders, std::future::ready(Vec::new()))).await
-    }
-
-    /// Makes a plan once more that was not kept, and compares it with the one that was approved.
-    async fn plan_again(
-        &self,
-        id: &RunId,
-        run: Approved,
-        kit: &Kit,
-        expected: &str,
-        orders: &mut UnboundedReceiver<Order>,
-    ) -> (Approved, Result<(), (WaitEnd, Cause)>) {
-        let failed =
-            |error: RunsError| Err((WaitEnd::Failed, Cause::new("StoreFailed", Chain(&error).to_string())));
-        let token = match self.mint(id, kit.most(Stage::PlanAgain)).await {
-            Ok(token) => token,
-            Err(error) => return (run, failed(error)),
-        };
-        let run = run.learn(|facts| facts.principals.push(token.principal.clone()));
-        {
-            let mut board = self.0.board.lock().await;
-            if let Err(error) = self.keep(&mut board, id, Run::Approved(run.clone())).await {
-                drop(board);
-                self.revoke(token).await;
-                return (run, failed(error));
-            }
-        }
-        let steps = plan_steps(run.facts(), kit, &self.executor().plan_path(id));
-        let (ending, tally) = self.execute(id, kit, Stage::PlanAgain, steps, &token, orders).await;
-        self.settle_stage(id, run.facts(), token).await;
-        let asked = self.asked(id).await;
-        let outcome = match judge_plan(run.facts().request.operation, ending, PLAN_STEP, &tally, &asked) {
-            Ok(()) if plan_digest(&tally, run.facts(), kit) == expected => Ok(()),
-            Ok(()) => {
-                let message =
-                    "the plan that was made again changes something else than the one that was approved";
-                Err((WaitEnd::Stale, Cause::new("PlanChanged", message)))
-            }
-            Err(judgement) => {
-                let how = match judgement.end {
-                    PlanEnd::Cancelled => WaitEnd::Cancelled,
-                    PlanEnd::NothingToDo | PlanEnd::Planned => WaitEnd::Stale,
-                    PlanEnd::Failed | PlanEnd::Interrupted => WaitEnd::Failed,
-                };
-                Err((how, judgement.cause))
-            }
-        };
-        (run, outcome)
     }
 
     async fn apply(
@@ -398,7 +341,7 @@ impl Runs {
     }
 
     /// Executes a stage and follows it to its end.
-    async fn execute(
+    pub(super) async fn execute(
         &self,
         id: &RunId,
         kit: &Kit,

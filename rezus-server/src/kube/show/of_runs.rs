@@ -1,7 +1,7 @@
 //! What a tenant's runs say of it: conditions that are made from what tofu or terraform reported, and from nothing else.
 
 use rezus_core::base::Timestamp;
-use rezus_core::runs::{Created, Drifted, Operation, Phase, RunRecord};
+use rezus_core::runs::{Created, Drifted, Operation, Phase, RunFacts, RunRecord};
 
 use super::run::KnownRuns;
 use crate::kube::object::{Condition, seconds};
@@ -57,19 +57,43 @@ fn drifted(runs: &KnownRuns, head: Option<u64>, created: Timestamp) -> Option<Co
         return unknown("the state has changed since".to_owned(), ended_at(newest));
     }
     let at = ended_at(newest);
-    Some(if facts.drift.is_empty() {
-        let message = format!("the run {} found everything as the state has it", facts.name);
-        of_runs("Drifted", "False", "InSync", message, at)
-    } else {
-        let count = facts.drift.len();
-        let noun = if count == 1 { "resource is" } else { "resources are" };
-        let message = format!(
-            "{count} {noun} not as the state has it, as the run {} found: {}",
-            facts.name,
-            listed(facts.drift.iter().map(otherwise), count)
-        );
-        of_runs("Drifted", "True", "Drifted", message, at)
-    })
+    let pending = pending(facts);
+    Some(
+        if facts.drift.is_empty()
+            && let Some(pending) = pending
+        {
+            let message =
+                format!("the run {} found everything as the state has it, but {pending}", facts.name);
+            of_runs("Drifted", "True", "PendingChanges", message, at)
+        } else if facts.drift.is_empty() {
+            let message = format!("the run {} found everything as the state has it", facts.name);
+            of_runs("Drifted", "False", "InSync", message, at)
+        } else {
+            let count = facts.drift.len();
+            let noun = if count == 1 { "resource is" } else { "resources are" };
+            let message = format!(
+                "{count} {noun} not as the state has it, as the run {} found: {}",
+                facts.name,
+                listed(facts.drift.iter().map(otherwise), count)
+            );
+            let message = match pending {
+                Some(pending) => format!("{message}; and {pending}"),
+                None => message,
+            };
+            of_runs("Drifted", "True", "Drifted", message, at)
+        },
+    )
+}
+
+/// What the configuration would change of resources that have not drifted; nothing where that was not looked at.
+fn pending(facts: &RunFacts) -> Option<String> {
+    let count = facts.pending();
+    let is_drifted = |address: &str| facts.drift.iter().any(|drifted| drifted.address == address);
+    let changes = facts.changes.iter().filter(|change| !is_drifted(&change.address));
+    let told = changes.map(|change| format!("{} ({})", change.address, change.action));
+    let noun = if count == 1 { "resource" } else { "resources" };
+    let all = usize::try_from(count).unwrap_or(usize::MAX);
+    (count > 0).then(|| format!("the configuration changes {count} {noun}: {}", listed(told, all)))
 }
 
 fn ended_at(run: &RunRecord) -> Timestamp {
