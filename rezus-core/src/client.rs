@@ -22,7 +22,7 @@ pub use observed::{
     MetricsStatus, NodeResources, NodeStatus, NodeTaint, NodeUsage, PodTrouble, PodsSummary, ServiceStatus,
     SourceStatus, TalosStatus, UnmetStatus,
 };
-pub use run::{NodeGroupChanges, RunSpec, RunStatus, RunSummary, UnrecordedResource};
+pub use run::{NodeGroupChanges, PlannedChange, RunSpec, RunStatus, RunSummary, UnrecordedResource};
 pub use state_version::StateVersionSpec;
 pub use tenant::{
     ProviderConfig, ProviderSpec, ResourceType, TenantSpec, TenantState, TenantStatus, TypeCount,

@@ -27,7 +27,7 @@ pub use life::{
 };
 pub use name::{RunName, RunNameError};
 pub use phase::{Phase, Stage};
-pub use plan_file::{Drifted, PlanFile, PlanFileError};
+pub use plan_file::{Drifted, PlanFile, PlanFileError, PlannedValues};
 pub use queue::Queue;
 pub use redact::{MASK, Redactor};
 pub use request::{Approval, Operation, RequestError, RunRequest, Target, VariableName};

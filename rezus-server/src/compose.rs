@@ -271,6 +271,7 @@ pub fn plane(
         catalogue: catalogue.clone(),
         live,
         clock: Arc::clone(&clock),
+        desk: desk.clone(),
         config: config.runs.clone(),
         workspaces: workspaces.clone(),
         listeners: Arc::clone(&listeners),

@@ -1,10 +1,10 @@
 //! Plaintext of encrypted states: had by `state pull` with the tenant's own key, into memory only.
 //!
 //! A pull takes a core for more than a second whatever the state's size (the key is derived anew each time), so there
-//! are few at a time, whoever is asked for goes first, and nothing waits for one: until its plaintext is there, a tenant
-//! is shown by what is remembered of it.
+//! are few at a time, whoever is asked for goes first, and nothing waits for one but a run of that tenant, whose log must
+//! not show what is secret in it: until its plaintext is there, a tenant is shown by what is remembered of it.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use rezus_core::declared::plaintext::{PlaintextError, Plaintexts};
 use rezus_core::declared::store::{Content, VersionMeta};
 use rezus_core::runs::executor::{Answer, Query, RunId};
 use rezus_core::runs::{Cause, RunName};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use zeroize::Zeroizing;
 
 use crate::error::Chain;
@@ -49,11 +49,15 @@ pub struct Desk(Arc<DeskInner>);
 struct DeskInner {
     cards: Mutex<Cards>,
     wake: Notify,
+    /// Changes whenever it stands otherwise with a plaintext.
+    moved: watch::Sender<()>,
 }
 
 #[derive(Debug, Default)]
 struct Cards {
     wanted: VecDeque<TenantName>,
+    /// Those whose plaintext is had even while the state is locked.
+    insisted: HashSet<TenantName>,
     of: HashMap<TenantName, Card>,
 }
 
@@ -88,6 +92,19 @@ impl Desk {
         Standing::Waiting
     }
 
+    /// The same for a run that waits: it goes first, and is had even while the state is locked.
+    pub fn insist(&self, tenant: &TenantName, version: VersionNumber, now: Timestamp) -> Standing {
+        self.cards().insisted.insert(tenant.clone());
+        let standing = self.ask(tenant, version, now);
+        self.hurry(tenant);
+        standing
+    }
+
+    /// Tells whenever it stands otherwise with one of them.
+    pub fn moves(&self) -> watch::Receiver<()> {
+        self.0.moved.subscribe()
+    }
+
     /// Has a tenant that waits go first.
     pub fn hurry(&self, tenant: &TenantName) {
         let mut cards = self.cards();
@@ -101,14 +118,20 @@ impl Desk {
     /// Forgets what is known of a tenant: what its plaintext is had with has changed.
     pub fn forget(&self, tenant: &TenantName) {
         self.cards().of.remove(tenant);
+        self.0.moved.send_replace(());
     }
 
     fn take(&self) -> Option<TenantName> {
         self.cards().wanted.pop_front()
     }
 
+    fn is_insisted(&self, tenant: &TenantName) -> bool {
+        self.cards().insisted.remove(tenant)
+    }
+
     fn say(&self, tenant: &TenantName, version: VersionNumber, standing: Standing, at: Timestamp) {
         self.cards().of.insert(tenant.clone(), Card { version, standing, at });
+        self.0.moved.send_replace(());
     }
 }
 
@@ -164,6 +187,7 @@ impl Pulls {
     }
 
     async fn pull(&self, tenant: &TenantName) {
+        let is_insisted = self.desk.is_insisted(tenant);
         let record = match self.runs.states().tenant(tenant).await {
             Ok(Some((record, _))) => record,
             Ok(None) => return self.desk.forget(tenant),
@@ -175,13 +199,19 @@ impl Pulls {
         let Some(head) = record.head.filter(|head| head.content == Content::Encrypted) else {
             return self.desk.forget(tenant);
         };
-        // Snapshots of an operation under way are passed over: its last one is had once the lock is let go.
-        if record.lock.is_some() {
+        // Snapshots of an operation under way are passed over: its last one is had once the lock is let go. But what is
+        // secret in them must not stand in a run's log.
+        if record.lock.is_some() && !is_insisted {
             return self.desk.forget(tenant);
         }
         let version = head.version;
         let standing = match self.plaintext(tenant, head).await {
-            Ok(()) | Err(Unread::NotNow) => {
+            Ok(()) => {
+                self.desk.forget(tenant);
+                self.catalogue.touch(tenant);
+                return self.runs.is_readable(tenant).await;
+            }
+            Err(Unread::NotNow) => {
                 self.desk.forget(tenant);
                 self.catalogue.touch(tenant);
                 return;
@@ -285,6 +315,20 @@ mod tests {
         desk.hurry(&tenant("nobody"));
         let order: Vec<String> = std::iter::from_fn(|| desk.take()).map(|name| name.to_string()).collect();
         assert_eq!(order, ["c", "a", "b"]);
+    }
+
+    #[test]
+    fn what_a_run_waits_for_goes_first_and_once_past_a_lock() {
+        let (desk, now) = (Desk::default(), Timestamp::from_millis(0));
+        desk.ask(&tenant("a"), VersionNumber::FIRST, now);
+        let mut moves = desk.moves();
+        assert_eq!(desk.insist(&tenant("b"), VersionNumber::FIRST, now), Standing::Waiting);
+        assert_eq!(desk.take(), Some(tenant("b")));
+        assert!(desk.is_insisted(&tenant("b")) && !desk.is_insisted(&tenant("b")));
+        assert!(!desk.is_insisted(&tenant("a")));
+        moves.mark_unchanged();
+        desk.forget(&tenant("b"));
+        assert!(moves.has_changed().unwrap());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! One board holds every run that has not ended; it is changed under one lock, and what is on it was made durable
 //! first. `dispatch` gives runs their turn, `drive` takes one through a stage, `settle` sees to what a stage left.
 
+mod again;
 mod create;
 mod dispatch;
 mod drive;
@@ -10,12 +11,15 @@ mod error;
 mod holder;
 mod kit;
 mod live;
+mod plaintext;
 mod plans;
 mod recover;
 mod rehearse;
+mod saves;
 mod schedule;
 mod settle;
 mod token;
+mod unrecorded;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -31,19 +35,22 @@ use rezus_core::runs::executor::{RunId, TofuExecutor};
 use rezus_core::runs::store::RunStore;
 use rezus_core::runs::workspace::Workspace;
 use rezus_core::runs::{
-    Asked, Cause, Ended, Learns as _, PendingEnd, Phase, Queue, Run, RunName, RunRecord, SecretText, WaitEnd,
+    Asked, Cause, Ended, Learns as _, PendingEnd, Phase, PlannedValues, Queue, Run, RunName, RunRecord,
+    SecretText, WaitEnd,
 };
 use tokio::sync::{Mutex, Notify, mpsc, watch};
 
 use crate::auth::Auth;
 use crate::config::RunsConfig;
 use crate::kube::catalogue::Catalogue;
+use crate::pulls::Desk;
 use crate::workspaces::Workspaces;
 
 pub use create::{Name, NewRun};
 pub use error::RunsError;
 pub use holder::Holder;
 pub use live::Live;
+pub use saves::Save;
 
 /// All runs. Clones are the same.
 #[derive(Clone, Debug)]
@@ -70,6 +77,8 @@ pub struct Means {
     pub live: Live,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// Where plaintexts are asked for.
+    pub desk: Desk,
     /// The settings.
     pub config: RunsConfig,
     /// What they are made with.
@@ -87,6 +96,8 @@ struct Inner {
     closed: AtomicBool,
     /// Whether what an earlier server left was taken up.
     taken_over: tokio::sync::OnceCell<()>,
+    /// Held by whoever looks again for what is in no version.
+    rechecks: Mutex<()>,
     /// How many runs are in somebody's hands.
     busy: watch::Sender<usize>,
 }
@@ -114,6 +125,10 @@ struct Entry {
     orders: Option<mpsc::UnboundedSender<Order>>,
     /// How long its log is.
     log: watch::Sender<u64>,
+    /// What was done when it saved, of an apply.
+    saves: Option<Arc<saves::Saves>>,
+    /// What its plan changes, where the plan itself is not kept.
+    values: Option<PlannedValues>,
 }
 
 /// What a run that is under way is told.
@@ -126,7 +141,8 @@ enum Order {
 
 impl Entry {
     fn new(run: Run) -> Self {
-        Self { run, asked: Asked::default(), orders: None, log: watch::Sender::new(0) }
+        let log = watch::Sender::new(0);
+        Self { run, asked: Asked::default(), orders: None, log, saves: None, values: None }
     }
 
     fn order(&self, order: Order) {
@@ -149,6 +165,7 @@ impl Runs {
             wake: Notify::new(),
             closed: AtomicBool::new(false),
             taken_over: tokio::sync::OnceCell::new(),
+            rechecks: Mutex::new(()),
             busy: watch::Sender::new(0),
         }))
     }
@@ -397,19 +414,9 @@ impl Runs {
         if let Err(error) = self.make_stale(&mut board, tenant, &cause).await {
             tracing::warn!(tenant.name = %tenant, cause = %crate::error::Chain(&error), "a run whose plan is stale cannot be ended now");
         }
-        let active = board.queue.active(tenant).cloned();
-        let has_unrecorded = board.unrecorded.contains(tenant);
         drop(board);
-        if let Some(id) = active {
-            // Where it cannot be read now, no run of it goes on for long either.
-            let secrets = self.state_secrets(tenant).await.unwrap_or_default();
-            if let Some(entry) = self.0.board.lock().await.runs.get(&id) {
-                entry.order(Order::Secrets(secrets));
-            }
-        }
-        if has_unrecorded {
-            self.recheck_unrecorded(tenant).await;
-        }
+        self.tell_secrets(tenant).await;
+        self.recheck_unrecorded(tenant).await;
     }
 
     /// Finds out whether an operator has stopped a tenant's runs, or lets them go on.

@@ -22,6 +22,7 @@ use crate::auth::{self, Ticket, Who};
 use crate::compose::Plane;
 use crate::error::ApiError;
 use crate::peer::Peer;
+use crate::runs::Save;
 
 pub use body::Intake;
 pub use download::download;
@@ -144,6 +145,7 @@ enum Work {
     Post {
         lock_id: Option<LockId>,
         received: body::Received,
+        save: Option<Save>,
     },
     Delete,
     Lock(LockInfo),
@@ -197,7 +199,7 @@ async fn handle(
     let work = match operation {
         Operation::Get => return download_current(plane, &tenant).await,
         Operation::Delete => Work::Delete,
-        Operation::Post => receive_state(plane, lock_id.as_deref(), request).await?,
+        Operation::Post => receive_state(plane, &tenant, lock_id.as_deref(), request).await?,
         Operation::Lock => {
             body::lock_info(request, plane.clock.now()).await.map_or_else(Work::Refuse, Work::Lock)
         }
@@ -292,11 +294,17 @@ async fn download_current(plane: &Plane, tenant: &TenantName) -> Result<Response
     }
 }
 
-async fn receive_state(plane: &Plane, lock_id: Option<&str>, request: Request) -> Result<Work, ApiError> {
+async fn receive_state(
+    plane: &Plane,
+    tenant: &TenantName,
+    lock_id: Option<&str>,
+    request: Request,
+) -> Result<Work, ApiError> {
     let lock_id = parse_lock_id(lock_id)?;
+    let save = plane.runs.save_begins(tenant).await;
     let (parts, body) = request.into_parts();
     match plane.intake.receive(&parts.headers, body).await {
-        Ok(received) => Ok(Work::Post { lock_id, received }),
+        Ok(received) => Ok(Work::Post { lock_id, received, save }),
         Err(body::NotReceived::Refused(refusal)) => Ok(Work::Refuse(refusal)),
         Err(body::NotReceived::Busy) => {
             Err(ApiError::busy("too many states are being written at once: try again"))
@@ -313,7 +321,13 @@ async fn carry_out(
     ticket: &Ticket,
 ) -> Result<(), ApiError> {
     let outcome = match work {
-        Work::Post { lock_id, received } => post(&plane, &caller, &tenant, lock_id.as_ref(), received).await,
+        Work::Post { lock_id, received, save } => {
+            let outcome = post(&plane, &caller, &tenant, lock_id.as_ref(), received).await;
+            if let (Ok(()), Some(save)) = (&outcome, save) {
+                save.accepted(&caller.name);
+            }
+            outcome
+        }
         Work::Delete => delete(&plane, &caller, &tenant).await,
         Work::Lock(info) => lock(&plane, &caller, &tenant, &info).await,
         Work::Unlock(which) => {
@@ -321,7 +335,10 @@ async fn carry_out(
                 ticket.action("lock.break");
             }
             plane.runs.may_release(&tenant, &caller.name).await?;
-            unlock(&plane, &caller, &tenant, &which).await
+            plane.runs.lets_go(&tenant, &caller.name).await;
+            let outcome = unlock(&plane, &caller, &tenant, &which).await;
+            plane.runs.unlocked(&tenant).await;
+            outcome
         }
         Work::Refuse(refusal) => {
             plane.backend.refuse(&tenant, operation.name(), &caller, refusal).await.map_err(Failure::from)

@@ -18,8 +18,8 @@ const DEEPEST: usize = 3;
 /// Looks for secrets.
 ///
 /// A secret is found plain, in JSON's escapes (also twice over), in Base64 of either alphabet at any alignment and also
-/// broken into lines, in hexadecimal digits of either case, percent-encoded, and in any of these within gzip or zstd,
-/// wherever in the bytes that begins.
+/// broken into lines, in hexadecimal digits of either case, percent-encoded, and in any of these within gzip, zstd or the
+/// files of a zip archive, wherever in the bytes that begins.
 ///
 /// What it does not see: a secret that is split, as a database's pages or a log's lines may do. Read such files by their
 /// own means, and look at what they give.
@@ -68,6 +68,8 @@ pub enum Wrapping {
     Gzip(usize),
     /// A zstd frame that begins at that byte.
     Zstd(usize),
+    /// A file of a zip archive whose header begins at that byte.
+    Zip(usize),
 }
 
 /// A secret that was found.

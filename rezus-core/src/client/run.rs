@@ -72,6 +72,12 @@ pub struct RunStatus {
     /// What the plan changes, counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<RunSummary>,
+    /// What the plan changes, one by one and sorted by address: the first 200.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<PlannedChange>,
+    /// How many more changes the plan makes; absent where all of them are listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changes_omitted: Option<u64>,
     /// The program's exit code; absent while it has not ended, and where a signal ended it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
@@ -128,6 +134,20 @@ pub struct RunSummary {
     /// The same by node group, of the machines alone. Sorted by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub node_groups: Vec<NodeGroupChanges>,
+}
+
+/// A change that a plan makes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PlannedChange {
+    /// The address of the resource instance, as tofu prints it.
+    pub address: String,
+    /// What is done with it, in tofu's word: create, update, replace, delete, move, import, forget.
+    pub action: String,
+    /// Why it is replaced or deleted, in tofu's word, such as `replace_because_tainted` and
+    /// `replace_because_cannot_update`; absent where tofu gives no reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// How many machines of a node group a plan changes.

@@ -1,10 +1,11 @@
 //! What is known of a run, whatever its phase.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
 use super::executor::Tool;
+use super::stream::Change;
 use super::{Approval, Counts, Created, Drifted, RunName, RunRequest};
 use crate::base::{TenantName, Timestamp};
 
@@ -61,13 +62,19 @@ pub struct RunFacts {
     pub version_after: Option<u64>,
     /// What the plan changes.
     pub counts: Option<Counts>,
-    /// The same by node group.
+    /// The same one by one, as [`Tally::told_changes`](super::Tally::told_changes) has them.
+    #[serde(default)]
+    pub changes: Vec<Change>,
+    /// How many more there are.
+    #[serde(default)]
+    pub changes_omitted: u64,
+    /// What the plan changes by node group.
     #[serde(default)]
     pub groups: Vec<GroupCounts>,
     /// What is not as the state has it, of a drift check.
     #[serde(default)]
     pub drift: Vec<Drifted>,
-    /// A digest of what the plan changes, where the plan itself is not kept.
+    /// A digest of what the plan changes, values aside, where the plan itself is not kept.
     #[serde(default)]
     pub plan_digest: Option<String>,
     /// The program's exit code.
@@ -81,6 +88,9 @@ pub struct RunFacts {
     /// What was created and is in no version.
     #[serde(default)]
     pub unrecorded: Vec<Created>,
+    /// Whether that is what is not known to be in the newest version, as that could not be looked into.
+    #[serde(default)]
+    pub unread: bool,
     /// Who said that the unrecorded are taken care of.
     pub dismissed_by: Option<String>,
     /// The names under which its programs work on the state: of versions and locks that are its own.
@@ -117,6 +127,8 @@ impl RunFacts {
             version_before: None,
             version_after: None,
             counts: None,
+            changes: Vec::new(),
+            changes_omitted: 0,
             groups: Vec::new(),
             drift: Vec::new(),
             plan_digest: None,
@@ -125,9 +137,21 @@ impl RunFacts {
             cancelled_by: None,
             coalesced_into: None,
             unrecorded: Vec::new(),
+            unread: false,
             dismissed_by: None,
             principals: Vec::new(),
         }
+    }
+}
+
+impl RunFacts {
+    /// How many resources the plan changes that are as the state has them: of a drift check, those that only the
+    /// configuration has otherwise.
+    pub fn pending(&self) -> u64 {
+        let drifted: BTreeSet<&str> = self.drift.iter().map(|it| it.address.as_str()).collect();
+        let is_pending = |change: &&Change| !drifted.contains(change.address.as_str());
+        let told = self.changes.iter().filter(is_pending).count();
+        self.changes_omitted.saturating_add(u64::try_from(told).unwrap_or(u64::MAX))
     }
 }
 

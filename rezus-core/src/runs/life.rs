@@ -333,10 +333,12 @@ impl Ended {
         &self.facts
     }
 
-    /// Says which of the resources that were created are still in no version.
+    /// Says which of the resources that were created are still in no version: as far as is known, where the newest one is
+    /// `unread`.
     #[must_use]
-    pub fn unrecorded(mut self, still: Vec<Created>) -> Self {
+    pub fn unrecorded(mut self, still: Vec<Created>, unread: bool) -> Self {
         self.facts.unrecorded = still;
+        self.facts.unread = unread;
         self
     }
 

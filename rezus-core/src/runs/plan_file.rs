@@ -1,17 +1,18 @@
 //! What `show -json` says of a plan: which machines it changes, and which attributes differ. Secrets stand there in
-//! clear, so only names are taken out of it.
+//! clear, so only names are taken out of it, and a digest that is kept nowhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use zeroize::Zeroizing;
 
 use super::GroupCounts;
-use crate::declared::VersionNumber;
 use crate::declared::document::{self, Document};
 use crate::declared::mapping::Mappings;
 use crate::declared::projection::project;
 use crate::declared::resource::Projection;
+use crate::declared::{Fingerprint, VersionNumber};
 
 /// How many resources and attributes are named at most.
 const MOST: usize = 1_000;
@@ -25,6 +26,18 @@ pub struct Drifted {
     pub action: String,
     /// The attributes that differ, by name: their values may be secrets.
     pub attributes: Vec<String>,
+}
+
+/// What tells the changes of two plans apart, values included. For memory only: whoever has it can try values until they
+/// fit.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PlannedValues([u8; 32]);
+
+/// That there are some.
+impl std::fmt::Debug for PlannedValues {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("PlannedValues(..)")
+    }
 }
 
 /// The text is no plan.
@@ -43,6 +56,8 @@ struct Wire {
     resource_changes: Vec<ResourceChange>,
     #[serde(default)]
     resource_drift: Vec<ResourceChange>,
+    #[serde(default)]
+    output_changes: BTreeMap<String, Change>,
 }
 
 #[derive(Default, Deserialize)]
@@ -76,16 +91,21 @@ struct Planned {
 #[derive(Deserialize)]
 struct ResourceChange {
     address: String,
+    /// Which of the objects at the address that were replaced and not destroyed, where it is one of those.
+    #[serde(default)]
+    deposed: Option<String>,
     #[serde(default)]
     change: Change,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, Serialize)]
 #[serde(default)]
 struct Change {
     actions: Vec<String>,
     before: Value,
     after: Value,
+    after_unknown: Value,
+    replace_paths: Value,
 }
 
 /// That there is one.
@@ -120,6 +140,23 @@ impl PlanFile {
         drifted.sort_by(|a, b| a.address.cmp(&b.address));
         drifted.truncate(MOST);
         drifted
+    }
+
+    /// What it changes, to be compared with another plan. What it leaves as it is does not count, and nothing else that it
+    /// says, such as when it was made.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanFileError`] where the changes cannot be written down.
+    pub fn values(&self) -> Result<PlannedValues, PlanFileError> {
+        let changes = |change: &&Change| action(&change.actions) != "noop";
+        let resources = self.0.resource_changes.iter().filter(|it| changes(&&it.change));
+        let mut resources: Vec<_> =
+            resources.map(|it| (it.address.as_str(), it.deposed.as_deref(), &it.change)).collect();
+        resources.sort_by_key(|(address, deposed, _)| (*address, *deposed));
+        let outputs: Vec<_> = self.0.output_changes.iter().filter(|(_, change)| changes(change)).collect();
+        let text = serde_json::to_vec(&(resources, outputs)).map(Zeroizing::new).map_err(PlanFileError)?;
+        Ok(PlannedValues(Fingerprint::of(&text).sha256))
     }
 
     /// Counts the changes by node group: machines that `before` has, and those that the state will have once the plan
@@ -278,5 +315,53 @@ mod tests {
         assert_eq!(drift[0].action, "update");
         assert!(!format!("{plan:?} {drift:?}").contains("hunter"));
         assert!(PlanFile::read(b"{").is_err());
+    }
+
+    /// Each way in which a plan may change something else, one at a time.
+    #[test]
+    fn plans_are_told_apart_by_all_that_they_change() {
+        let plan = json!({
+            "timestamp": "2026-11-30T16:54:37Z",
+            "resource_changes": [
+                { "address": "a.b", "action_reason": "x", "change": { "actions": ["delete", "create"],
+                  "before": { "password": "hunter2" }, "after": { "password": "hunter3" },
+                  "after_unknown": { "id": true }, "replace_paths": [["password"]] } },
+                { "address": "a.b", "deposed": "0a1b", "change": { "actions": ["delete"], "before": 1 } },
+                { "address": "a.c", "change": { "actions": ["no-op"], "before": 1, "after": 1 } },
+            ],
+            "output_changes": { "o": { "actions": ["update"], "before": 1, "after": 2 },
+                "same": { "actions": ["no-op"], "before": 1, "after": 1 } },
+        });
+        let values = |plan: &Value| PlanFile::read(plan.to_string().as_bytes()).unwrap().values().unwrap();
+        let with = |pointer: &str, value: Value| {
+            let mut plan = plan.clone();
+            *plan.pointer_mut(pointer).unwrap() = value;
+            values(&plan)
+        };
+        for (pointer, value) in [
+            ("/resource_changes/0/address", json!("a.d")),
+            ("/resource_changes/0/change/actions", json!(["create", "delete"])),
+            ("/resource_changes/0/change/before/password", json!("hunter4")),
+            ("/resource_changes/0/change/after/password", json!("hunter4")),
+            ("/resource_changes/0/change/after_unknown/id", json!(false)),
+            ("/resource_changes/0/change/replace_paths/0/0", json!("user")),
+            ("/resource_changes/1/deposed", json!("0a1c")),
+            ("/resource_changes/2/change/actions", json!(["update"])),
+            ("/output_changes/o/after", json!(3)),
+            ("/output_changes/same/actions", json!(["update"])),
+        ] {
+            assert_ne!(with(pointer, value), values(&plan), "{pointer}");
+        }
+        for (pointer, value) in [
+            ("/timestamp", json!("2026-11-30T16:55:00Z")),
+            ("/resource_changes/2/change/before", json!(2)),
+            ("/output_changes/same/after", json!(2)),
+        ] {
+            assert_eq!(with(pointer, value), values(&plan), "{pointer}");
+        }
+        let mut turned = plan.clone();
+        turned["resource_changes"].as_array_mut().unwrap().reverse();
+        assert_eq!(values(&turned), values(&plan));
+        assert!(!format!("{:?}", values(&plan)).contains(char::is_numeric));
     }
 }

@@ -53,6 +53,20 @@ pub struct Change {
     pub reason: Option<String>,
 }
 
+impl Change {
+    /// Why, in the words that the tools have for it in a plan that is shown (`action_reason` of `show -json`). Of a
+    /// replacement the stream has shorter ones. Source: "JSON Output Format" and "Machine-Readable UI" of both.
+    pub fn action_reason(&self) -> Option<&str> {
+        Some(match self.reason.as_deref()? {
+            "tainted" => "replace_because_tainted",
+            "cannot_update" => "replace_because_cannot_update",
+            "requested" => "replace_by_request",
+            "replace_triggered_by" => "replace_by_triggers",
+            reason => reason,
+        })
+    }
+}
+
 /// How many resources are changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {

@@ -10,6 +10,9 @@ use super::stream::{Change, Diagnostic, Event, Hook, Summary};
 /// How many changes, creations and errors are kept one by one; all of them are counted.
 const MOST: usize = 100_000;
 
+/// How many changes are told with a run.
+const MOST_TOLD: usize = 200;
+
 /// How many errors are kept.
 const MOST_ERRORS: usize = 20;
 
@@ -69,8 +72,13 @@ pub struct Tally {
     pub failed: u64,
     /// What was created and, as far as was told, not destroyed again.
     pub created: Vec<Created>,
-    /// The addresses at which something was destroyed.
+    /// The addresses of `created`.
+    pub created_at: BTreeSet<String>,
+    /// The addresses at which something was destroyed, but for what had been replaced before.
     pub destroyed: BTreeSet<String>,
+    /// How many operations were done when the last one was that no version shows by what it holds: a change in place,
+    /// or the end of what a replacement at the same address came before. 0 where there was none.
+    pub unseen_at: u64,
     /// The first errors.
     pub errors: Vec<Diagnostic>,
 }
@@ -106,19 +114,23 @@ impl Tally {
             // Of a replacement that creates before it destroys, the one that is destroyed has another ID, which is not told.
             "create" if self.created.len() < MOST => {
                 let Hook { address, resource_type, id, .. } = hook;
+                self.created_at.insert(address.clone());
                 self.created.push(Created { address, resource_type, id });
             }
-            "delete" if self.destroyed.len() < MOST => {
+            "delete" if self.destroyed.len() < MOST && !self.created_at.contains(&hook.address) => {
                 self.destroyed.insert(hook.address);
             }
-            _ => {}
+            _ => self.unseen_at = self.completed,
         }
     }
 
     /// The addresses at which there is nothing any more, as what was there was destroyed and not replaced.
     pub fn gone(&self) -> BTreeSet<&str> {
-        let created: BTreeSet<&str> = self.created.iter().map(|it| it.address.as_str()).collect();
-        self.destroyed.iter().map(String::as_str).filter(|address| !created.contains(address)).collect()
+        self.destroyed
+            .iter()
+            .map(String::as_str)
+            .filter(|address| !self.created_at.contains(*address))
+            .collect()
     }
 
     /// What the plan changes; nothing is known before it is made.
@@ -133,6 +145,14 @@ impl Tally {
             import: plan.import,
             forget: plan.forget,
         })
+    }
+
+    /// The changes that are told with a run, sorted by address, and how many more the plan makes.
+    pub fn told_changes(&self) -> (Vec<Change>, u64) {
+        let mut planned: Vec<&Change> = self.planned.iter().collect();
+        planned.sort_by(|a, b| a.address.cmp(&b.address));
+        let omitted = u64::try_from(planned.len().saturating_sub(MOST_TOLD)).unwrap_or(u64::MAX);
+        (planned.into_iter().take(MOST_TOLD).cloned().collect(), omitted)
     }
 
     /// Tells whether an error says this, in its summary or details.
@@ -159,6 +179,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn changes_are_told_by_address_and_not_more_than_anybody_reads() {
+        let mut tally = Tally::default();
+        for number in (0..203).rev() {
+            let (reason, action) = (Some("tainted".to_owned()), "replace".to_owned());
+            let address = format!("a.b[{number:03}]");
+            tally.add(Event::Planned(Change { address, resource_type: "a".to_owned(), action, reason }));
+        }
+        let (told, omitted) = tally.told_changes();
+        assert_eq!((told.len(), omitted), (200, 3));
+        assert_eq!((told[0].address.as_str(), told[199].address.as_str()), ("a.b[000]", "a.b[199]"));
+        assert_eq!(told[0].action_reason(), Some("replace_because_tainted"));
+    }
+
+    #[test]
     fn what_is_replaced_is_not_gone_whichever_way_round() {
         let mut tally = Tally::default();
         let acts = [("a", "delete"), ("b", "delete"), ("b", "create"), ("c", "create"), ("c", "delete")];
@@ -172,5 +206,27 @@ mod tests {
         }
         assert_eq!(tally.gone(), BTreeSet::from(["a"]));
         assert_eq!(tally.completed, 5);
+    }
+
+    #[test]
+    fn what_no_version_shows_is_an_update_or_the_end_of_what_was_replaced_before() {
+        let cases: [(&[(&str, &str)], u64); 4] = [
+            (&[("a", "create"), ("b", "delete"), ("c", "read")], 0),
+            (&[("a", "delete"), ("a", "create")], 0),
+            (&[("a", "update"), ("b", "create")], 1),
+            (&[("b", "update"), ("a", "create"), ("a", "delete"), ("c", "create")], 3),
+        ];
+        for (acts, unseen_at) in cases {
+            let mut tally = Tally::default();
+            for (address, action) in acts {
+                tally.add(Event::Completed(Hook {
+                    address: (*address).to_owned(),
+                    resource_type: "t".to_owned(),
+                    action: (*action).to_owned(),
+                    id: None,
+                }));
+            }
+            assert_eq!(tally.unseen_at, unseen_at, "{acts:?}");
+        }
     }
 }

@@ -29,6 +29,27 @@ pub enum SecretSource {
     Environment(String),
 }
 
+/// What a drift check looks at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DriftMode {
+    /// Whether the resources are as the state has them.
+    #[default]
+    RefreshOnly,
+    /// And whether the configuration would change them.
+    Full,
+}
+
+impl DriftMode {
+    /// Its name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::RefreshOnly => "refresh-only",
+            Self::Full => "full",
+        }
+    }
+}
+
 /// What a tenant's runs are made with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -59,6 +80,9 @@ pub struct Workspace {
     pub protect_destroy: bool,
     /// How often drift is looked for; never where it is absent.
     pub drift_every: Option<Duration>,
+    /// What is looked at then.
+    #[serde(default)]
+    pub drift_mode: DriftMode,
     /// How long a plan may take.
     pub plan_timeout: Duration,
     /// How long an apply may take.
@@ -81,6 +105,7 @@ impl Workspace {
             approval: Approval::Manual,
             protect_destroy: false,
             drift_every: None,
+            drift_mode: DriftMode::RefreshOnly,
             plan_timeout: Duration::from_hours(1),
             apply_timeout: Duration::from_hours(6),
             grace: Duration::from_mins(1),

@@ -123,6 +123,7 @@ fn facts() -> impl Strategy<Value = RunFacts> {
             version_after: versions[1],
             counts,
             groups,
+            unread: exit_code.is_some(),
             exit_code,
             unrecorded,
             principals,

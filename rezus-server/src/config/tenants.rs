@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rezus_core::declared::Encryption;
-use rezus_core::runs::workspace::{ConfigurationSource, SecretSource, Workspace};
+use rezus_core::runs::workspace::{ConfigurationSource, DriftMode, SecretSource, Workspace};
 use rezus_core::runs::{Approval, VariableName};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -68,6 +68,10 @@ struct Section {
     /// How often drift is looked for. Default never.
     #[serde(default, deserialize_with = "span")]
     drift: Option<Span>,
+    /// What is looked at then: `refresh-only`, whether the resources are as the state has them, or `full`, and whether the
+    /// configuration would change them. Default `refresh-only`.
+    #[serde(default)]
+    drift_mode: DriftMode,
     /// How long a plan may take. Default `1h`.
     #[serde(default, deserialize_with = "span")]
     plan_timeout: Option<Span>,
@@ -94,6 +98,7 @@ impl Section {
             approval: self.approval.unwrap_or(default.approval),
             protect_destroy: self.protect_destroy,
             drift_every: self.drift.map(|Span(span)| span),
+            drift_mode: self.drift_mode,
             plan_timeout: span(self.plan_timeout, default.plan_timeout),
             apply_timeout: span(self.apply_timeout, default.apply_timeout),
             grace: span(self.grace, default.grace),
@@ -161,7 +166,7 @@ mod tests {
     #[test]
     fn a_tenants_section_is_its_workspace() {
         let text = "dir = \"/srv/prod\"\nrevision = \"v1\"\napproval = \"auto\"\nprotect_destroy = true\n\
-            drift = \"6h\"\nplan_timeout = \"5m\"\nenvironment = [\"AWS_PROFILE\"]\nbinary = \"/opt/tofu\"\n\
+            drift = \"6h\"\ndrift_mode = \"full\"\nplan_timeout = \"5m\"\nenvironment = [\"AWS_PROFILE\"]\nbinary = \"/opt/tofu\"\n\
             [variables]\nnodes = \"3\"\n[secret_variables]\ntoken = { file = \"/run/token\" }\n\
             [secret_environment]\nTF_ENCRYPTION = { environment = \"ENC\" }\n";
         let workspace = toml::from_str::<TenantConfig>(text).unwrap().workspace.unwrap();
@@ -177,6 +182,7 @@ mod tests {
             approval: Approval::Auto,
             protect_destroy: true,
             drift_every: Some(Duration::from_hours(6)),
+            drift_mode: DriftMode::Full,
             plan_timeout: Duration::from_mins(5),
             ..Workspace::of(ConfigurationSource::Directory("/srv/prod".into()))
         };

@@ -11,7 +11,7 @@ use rezus_core::runs::{
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::kit::{Kit, PLAN_STEP, apply_steps, plan_steps};
-use super::plans::{drift_of, plan_digest};
+use super::plans::{drift_of, found};
 use super::recover::AGAIN;
 use super::token::RunToken;
 use super::{Order, Runs, RunsError};
@@ -51,6 +51,8 @@ impl Runs {
         };
         let kit = match self.kit(id).await {
             Ok(kit) => kit,
+            // It waits for the next server.
+            Err(_) if self.asked(id).await.shutdown => return Ok(()),
             Err(cause) => return fail(run, cause).await,
         };
         if let Some(cause) = protected(run.facts(), &kit) {
@@ -107,6 +109,7 @@ impl Runs {
         let planning = planning.learn(|facts| {
             facts.exit_code = code(ending.exit);
             facts.counts = tally.counts();
+            (facts.changes, facts.changes_omitted) = tally.told_changes();
             facts.cancelled_by.clone_from(&asked.cancelled_by);
         });
         let judged = judge_plan(operation, ending, last_step, &tally, &asked);
@@ -122,13 +125,8 @@ impl Runs {
         };
         if operation == Operation::Drift {
             let drift = self.shown(id, &kit).await.map_or_else(|| drift_of(&tally), |plan| plan.drift());
-            // The program's exit code says that outputs differ, too.
-            let cause = if drift.is_empty() {
-                Cause::new("NoChanges", "the resources are as the state has them; only outputs differ")
-            } else {
-                Cause::new("Drifted", format!("{} resources are not as the state has them", drift.len()))
-            };
             let planning = planning.learn(|facts| facts.drift = drift);
+            let cause = found(planning.facts());
             return self.end_planning(id, planning, PlanEnd::Planned, cause).await;
         }
         if operation.changes()
@@ -145,21 +143,15 @@ impl Runs {
         if is_auto {
             return self.apply_at_once(id, planning, kit, &tally, orders).await;
         }
-        let groups = self.groups(id, &kit).await;
+        let (groups, values) = self.looked_into(id, &kit).await;
         let planning = planning.learn(|facts| facts.groups = groups);
         if operation == Operation::Plan {
             let cause = Cause::new("Changes", "the plan changes something");
             return self.end_planning(id, planning, PlanEnd::Planned, cause).await;
         }
-        // What is encrypted in the state is not left lying about in clear: such a plan is made again once it is approved.
-        let digest = if kit.workspace.encrypts() && self.executor().is_plan_clear(id).await.unwrap_or(true) {
-            if let Err(error) = self.executor().discard_plan(id).await {
-                let cause = Cause::new("PlanNotDiscarded", Chain(&error).to_string());
-                return self.end_planning(id, planning, PlanEnd::Failed, cause).await;
-            }
-            Some(plan_digest(&tally, planning.facts(), &kit))
-        } else {
-            None
+        let digest = match self.put_aside(id, &planning, &kit, &tally, values).await {
+            Ok(digest) => digest,
+            Err(cause) => return self.end_planning(id, planning, PlanEnd::Failed, cause).await,
         };
         let waiting = planning.learn(|facts| facts.plan_digest = digest).await_approval();
         let head = self.0.means.backend.current(&id.tenant).await;
@@ -204,7 +196,7 @@ impl Runs {
     ) -> Result<(), RunsError> {
         let counts = tally.counts();
         let applying = planning.learn(|facts| facts.counts = counts).apply();
-        let groups = self.groups(id, &kit);
+        let groups = async { self.looked_into(id, &kit).await.0 };
         Box::pin(self.apply(id, applying, &kit, orders, groups)).await
     }
 
@@ -232,7 +224,15 @@ impl Runs {
         }
         let kit = match self.kit(id).await {
             Ok(kit) => kit,
-            Err(cause) => return end(run, WaitEnd::Failed, cause).await,
+            Err(cause) => {
+                let Asked { cancelled_by, shutdown } = self.asked(id).await;
+                // It waits for the next server.
+                if shutdown {
+                    return Ok(());
+                }
+                let how = cancelled_by.as_ref().map_or(WaitEnd::Failed, |_| WaitEnd::Cancelled);
+                return end(run.learn(|facts| facts.cancelled_by = cancelled_by), how, cause).await;
+            }
         };
         if let Some(cause) = protected(run.facts(), &kit) {
             return end(run, WaitEnd::Failed, cause).await;
@@ -268,53 +268,6 @@ impl Runs {
         Box::pin(self.apply(id, applying, &kit, orders, std::future::ready(Vec::new()))).await
     }
 
-    /// Makes a plan once more that was not kept, and compares it with the one that was approved.
-    async fn plan_again(
-        &self,
-        id: &RunId,
-        run: Approved,
-        kit: &Kit,
-        expected: &str,
-        orders: &mut UnboundedReceiver<Order>,
-    ) -> (Approved, Result<(), (WaitEnd, Cause)>) {
-        let failed =
-            |error: RunsError| Err((WaitEnd::Failed, Cause::new("StoreFailed", Chain(&error).to_string())));
-        let token = match self.mint(id, kit.most(Stage::PlanAgain)).await {
-            Ok(token) => token,
-            Err(error) => return (run, failed(error)),
-        };
-        let run = run.learn(|facts| facts.principals.push(token.principal.clone()));
-        {
-            let mut board = self.0.board.lock().await;
-            if let Err(error) = self.keep(&mut board, id, Run::Approved(run.clone())).await {
-                drop(board);
-                self.revoke(token).await;
-                return (run, failed(error));
-            }
-        }
-        let steps = plan_steps(run.facts(), kit, &self.executor().plan_path(id));
-        let (ending, tally) = self.execute(id, kit, Stage::PlanAgain, steps, &token, orders).await;
-        self.settle_stage(id, run.facts(), token).await;
-        let asked = self.asked(id).await;
-        let outcome = match judge_plan(run.facts().request.operation, ending, PLAN_STEP, &tally, &asked) {
-            Ok(()) if plan_digest(&tally, run.facts(), kit) == expected => Ok(()),
-            Ok(()) => {
-                let message =
-                    "the plan that was made again changes something else than the one that was approved";
-                Err((WaitEnd::Stale, Cause::new("PlanChanged", message)))
-            }
-            Err(judgement) => {
-                let how = match judgement.end {
-                    PlanEnd::Cancelled => WaitEnd::Cancelled,
-                    PlanEnd::NothingToDo | PlanEnd::Planned => WaitEnd::Stale,
-                    PlanEnd::Failed | PlanEnd::Interrupted => WaitEnd::Failed,
-                };
-                Err((how, judgement.cause))
-            }
-        };
-        (run, outcome)
-    }
-
     async fn apply(
         &self,
         id: &RunId,
@@ -337,6 +290,7 @@ impl Runs {
             let mut board = self.0.board.lock().await;
             self.keep(&mut board, id, Run::Applying(applying.clone())).await?;
         }
+        self.watch_saves(id, Some(&token.principal)).await;
         let steps = apply_steps(&self.executor().plan_path(id));
         let executed = self.execute(id, kit, Stage::Apply, steps, &token, orders);
         let ((ending, tally), groups) = tokio::join!(executed, groups);
@@ -361,26 +315,33 @@ impl Runs {
         // Of a plan that was saved, the tools do not say again what it changes.
         tally.total = tally.total.max(operations(applying.facts()));
         let tally = &tally;
-        let left = self.settle_apply(id, applying.facts(), tally).await;
+        let left = self.settle_apply(id, applying.facts(), tally, ending.exit).await;
         let judgement = judge_apply(ending, tally, &asked, left.is_saved, left.is_kept_back);
         let mut cause = judgement.cause;
-        if let Some(remark) = left.remark {
+        for remark in left.remarks {
             cause.message = format!("{}; {remark}", cause.message);
         }
+        let is_unread = left.unrecorded.is_unknown();
         let ended = applying
             .learn(|facts| {
                 facts.exit_code = code(ending.exit);
                 facts.cancelled_by.clone_from(&asked.cancelled_by);
                 facts.version_after = left.version_after;
-                facts.unrecorded = left.unrecorded;
+                facts.unrecorded = left.unrecorded.created;
+                facts.unread = is_unread;
             })
             .end(judgement.end, cause, self.0.means.clock.now());
         let mut board = self.0.board.lock().await;
-        self.end(&mut board, id, ended).await
+        self.end(&mut board, id, ended).await?;
+        drop(board);
+        if is_unread {
+            self.recheck_unrecorded(&id.tenant).await;
+        }
+        Ok(())
     }
 
     /// Executes a stage and follows it to its end.
-    async fn execute(
+    pub(super) async fn execute(
         &self,
         id: &RunId,
         kit: &Kit,
@@ -420,10 +381,16 @@ impl Runs {
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut said = 0;
         let log = self.0.board.lock().await.runs.get(id).map(|entry| entry.log.clone());
+        let saves = self.saves(id).await;
         loop {
             tokio::select! {
                 happening = execution.next() => match happening {
-                    Ok(Happening::Event(event)) => tally.add(event),
+                    Ok(Happening::Event(event)) => {
+                        tally.add(event);
+                        if let Some(saves) = &saves {
+                            saves.done(tally.completed);
+                        }
+                    }
                     Ok(Happening::Log(length)) => {
                         if let Some(log) = &log {
                             log.send_replace(length);
@@ -457,11 +424,8 @@ impl Runs {
     }
 }
 
-fn code(exit: Exit) -> Option<i32> {
-    match exit {
-        Exit::Code(code) => Some(code),
-        Exit::Signal(_) | Exit::Unknown => None,
-    }
+const fn code(exit: Exit) -> Option<i32> {
+    if let Exit::Code(code) = exit { Some(code) } else { None }
 }
 
 /// How many operations a plan takes.

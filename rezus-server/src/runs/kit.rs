@@ -7,7 +7,7 @@ use std::time::Duration;
 use rezus_core::base::TenantName;
 use rezus_core::declared::reader::ReadError;
 use rezus_core::runs::executor::{Configuration, Job, Prepared, Query, RunId, Tool, ToolKind};
-use rezus_core::runs::workspace::{ConfigurationSource, SecretSource, Workspace};
+use rezus_core::runs::workspace::{ConfigurationSource, DriftMode, SecretSource, Workspace};
 use rezus_core::runs::{Cause, Operation, RunFacts, SecretText, Stage};
 
 use super::Runs;
@@ -94,9 +94,7 @@ impl Runs {
         let prepared =
             prepared.map_err(|error| Cause::new("ConfigurationInvalid", Chain(&error).to_string()))?;
         let (environment, mut secrets) = self.environment(&id.tenant, &workspace)?;
-        let of_state = self.state_secrets(&id.tenant).await;
-        // What is secret in it could not be kept out of the log.
-        secrets.extend(of_state.map_err(|error| Cause::new("StateUnreadable", Chain(&error).to_string()))?);
+        secrets.extend(self.secrets_for(id, &workspace).await?);
         Ok(Kit { workspace, tool, prepared, environment, secrets })
     }
 
@@ -156,6 +154,8 @@ impl Runs {
             secrets.push(value.clone());
             environment.insert(name, value);
         }
+        // Whoever shows a passphrase does not show the line that it stands in.
+        secrets.extend(environment.get("TF_ENCRYPTION").into_iter().flat_map(SecretText::keys));
         if let Some(url) = means.listeners.get().and_then(|urls| urls.first()) {
             let address = format!("{url}/state/{tenant}");
             for name in ["TF_HTTP_ADDRESS", "TF_HTTP_LOCK_ADDRESS", "TF_HTTP_UNLOCK_ADDRESS"] {
@@ -167,11 +167,8 @@ impl Runs {
 
     /// The strings that a tenant's newest state holds secret. Of an encrypted one they are known once it was decrypted.
     pub(super) async fn state_secrets(&self, tenant: &TenantName) -> Result<Vec<SecretText>, ReadError> {
-        match self.0.means.reader.secret_strings(tenant).await {
-            Ok(secrets) => Ok(secrets.into_iter().map(SecretText::new).collect()),
-            Err(ReadError::Encrypted { .. }) => Ok(Vec::new()),
-            Err(error) => Err(error),
-        }
+        let secrets = self.0.means.reader.secret_strings(tenant).await?;
+        Ok(secrets.into_iter().map(SecretText::new).collect())
     }
 }
 
@@ -252,7 +249,13 @@ pub(super) fn plan_steps(facts: &RunFacts, kit: &Kit, plan: &std::path::Path) ->
     match request.operation {
         Operation::Plan | Operation::Apply => {}
         Operation::Destroy => line.push("-destroy".to_owned()),
-        Operation::Drift => line.extend(words(&["-refresh-only", "-lock=false"])),
+        Operation::Drift => {
+            // A check holds nobody up.
+            line.push("-lock=false".to_owned());
+            if kit.workspace.drift_mode == DriftMode::RefreshOnly {
+                line.push("-refresh-only".to_owned());
+            }
+        }
     }
     line.push(format!("-out={}", plan.display()));
     let mut variables = kit.workspace.variables.clone();

@@ -1,8 +1,7 @@
 //! What a plan says: what differs, which node groups it changes, and what tells it from another.
 
-use rezus_core::declared::Fingerprint;
 use rezus_core::runs::executor::RunId;
-use rezus_core::runs::{Drifted, GroupCounts, PlanFile, RunFacts, Tally};
+use rezus_core::runs::{Cause, Drifted, GroupCounts, PlanFile, PlannedValues, RunFacts, Tally};
 
 use super::Runs;
 use super::kit::Kit;
@@ -30,15 +29,22 @@ impl Runs {
         }
     }
 
-    /// What a plan changes by node group.
-    pub(super) async fn groups(&self, id: &RunId, kit: &Kit) -> Vec<GroupCounts> {
+    /// What a plan changes by node group, and what tells it from another. Nothing of either where the tool shows nothing.
+    pub(super) async fn looked_into(
+        &self,
+        id: &RunId,
+        kit: &Kit,
+    ) -> (Vec<GroupCounts>, Option<PlannedValues>) {
         let Some(plan) = self.shown(id, kit).await else {
-            return Vec::new();
+            return (Vec::new(), None);
         };
         let before = self.0.means.projector.current(&id.tenant).await.ok();
         let mappings = self.0.means.projector.mappings();
-        let count = move || plan.groups(before.as_ref().map(|declared| &declared.projection), &mappings);
-        tokio::task::spawn_blocking(count).await.unwrap_or_default()
+        let look = move || {
+            let groups = plan.groups(before.as_ref().map(|declared| &declared.projection), &mappings);
+            (groups, plan.values().ok())
+        };
+        tokio::task::spawn_blocking(look).await.unwrap_or_default()
     }
 }
 
@@ -52,11 +58,16 @@ pub(super) fn drift_of(tally: &Tally) -> Vec<Drifted> {
     drifted.collect()
 }
 
-/// What tells two plans apart: what they change and why, and the variables they were made with.
-pub(super) fn plan_digest(tally: &Tally, facts: &RunFacts, kit: &Kit) -> String {
-    let changes = tally.planned.iter().map(|it| format!("{:?} {} {:?}", it.address, it.action, it.reason));
-    let mut lines: Vec<String> = changes.collect();
-    lines.sort();
-    lines.push(format!("{:?} {:?} {:?}", tally.plan, kit.workspace.variables, facts.request.variables));
-    Fingerprint::of(lines.join("\n").as_bytes()).sha256_hex()
+/// What a drift check found.
+pub(super) fn found(facts: &RunFacts) -> Cause {
+    let (drifted, pending) = (facts.drift.len(), facts.pending());
+    let drift = format!("{drifted} resources are not as the state has them");
+    let configuration = format!("the configuration changes {pending} resources that are");
+    match (drifted, pending) {
+        // The program's exit code says that outputs differ, too.
+        (0, 0) => Cause::new("NoChanges", "the resources are as the state has them; only outputs differ"),
+        (0, _) => Cause::new("PendingChanges", configuration),
+        (_, 0) => Cause::new("Drifted", drift),
+        (_, _) => Cause::new("Drifted", format!("{drift}, and {configuration}")),
+    }
 }

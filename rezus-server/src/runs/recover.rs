@@ -1,5 +1,7 @@
 //! What an earlier server left: runs that wait go on waiting, and of those that were under way the truth is found out.
 
+use std::collections::BTreeSet;
+
 use rezus_core::runs::executor::{Ending, Exit, RunId};
 use rezus_core::runs::{Cause, PendingEnd, Run, RunRecord, Stage, Tally, WaitEnd};
 
@@ -88,6 +90,9 @@ impl Runs {
             Run::Approved(_) => Stage::PlanAgain,
             _ => Stage::Plan,
         };
+        if stage == Stage::Apply {
+            self.watch_saves(id, run.facts().principals.last()).await;
+        }
         let found = loop {
             match self.executor().find(id, stage).await {
                 Ok(found) => break found,
@@ -137,8 +142,15 @@ impl Runs {
                     }
                 });
                 let open = records.iter().filter(|it| !it.facts().unrecorded.is_empty());
-                let tenants: Vec<_> = open.map(|it| it.tenant().clone()).collect();
-                self.0.board.lock().await.unrecorded.extend(tenants);
+                let tenants: BTreeSet<_> = open.map(|it| it.tenant().clone()).collect();
+                self.0.board.lock().await.unrecorded.extend(tenants.clone());
+                // What was accepted or could be read just before the earlier server ended.
+                let runs = self.clone();
+                tokio::spawn(async move {
+                    for tenant in tenants {
+                        runs.recheck_unrecorded(&tenant).await;
+                    }
+                });
             }
             Err(error) => tracing::error!(cause = %Chain(&error), "runs cannot be read"),
         }

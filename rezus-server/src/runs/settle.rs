@@ -1,34 +1,39 @@
 //! Sees to what a stage left: its token, its lock, a state that could not be saved, and what was created and is in no
 //! version of the state.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use rezus_core::access::AuditRow;
-use rezus_core::base::TenantName;
 use rezus_core::declared::backend::{Caller, Unlock, ingest};
-use rezus_core::declared::store::{Content, VersionMeta};
-use rezus_core::declared::{LockId, LockInfo, ResourceAddress};
-use rezus_core::runs::executor::RunId;
-use rezus_core::runs::{Created, Run, RunFacts, RunRecord, Tally};
+use rezus_core::declared::store::VersionMeta;
+use rezus_core::declared::{LockId, LockInfo};
+use rezus_core::runs::executor::{Exit, RunId};
+use rezus_core::runs::{RunFacts, Tally};
 
 use super::token::RunToken;
+use super::unrecorded::Unrecorded;
 use super::{Runs, RunsError};
 use crate::error::Chain;
 
 /// What an apply left.
 #[derive(Debug, Default)]
 pub(super) struct Left {
-    /// Whether all that was created is in the newest version, nothing that was destroyed is, and this run wrote that.
+    /// Whether this run wrote the newest version, and that has all that was done.
     pub(super) is_saved: bool,
     /// Whether the tool kept back a state that could not be saved.
     pub(super) is_kept_back: bool,
     /// The newest version that the run wrote.
     pub(super) version_after: Option<u64>,
-    /// What was created and is in no version.
-    pub(super) unrecorded: Vec<Created>,
+    /// What was created and is in no version, as far as that is known.
+    pub(super) unrecorded: Unrecorded,
     /// What else is to be said.
-    pub(super) remark: Option<String>,
+    pub(super) remarks: Vec<String>,
 }
+
+/// What is said of an apply whose state cannot be looked into.
+const UNREAD: &str = "the state could not be read when it ended: what it created is not known to be there";
+
+/// What is said of an apply of which nobody saw that it saved all it did.
+const UNSEEN: &str =
+    "what it changed in place, imported or forgot may be in no version: a plan shows what is not";
 
 impl Runs {
     /// Ends a stage's token, and lets go of a lock that it left: its holder has ended.
@@ -76,8 +81,10 @@ impl Runs {
     }
 
     /// Sees to what an apply left.
-    pub(super) async fn settle_apply(&self, id: &RunId, facts: &RunFacts, tally: &Tally) -> Left {
+    pub(super) async fn settle_apply(&self, id: &RunId, facts: &RunFacts, tally: &Tally, exit: Exit) -> Left {
         let mut left = Left::default();
+        // The last word comes after the last save.
+        let mut has_all = exit == Exit::Code(0) || tally.done.is_some() || self.has_all(id, tally).await;
         if let Some(work_dir) = facts.work_dir.clone() {
             match self.executor().errored_state(work_dir.clone()).await {
                 Ok(Some(state)) => {
@@ -85,7 +92,8 @@ impl Runs {
                     match self.push(id, state).await {
                         Ok(version) => {
                             left.is_kept_back = false;
-                            left.remark = Some(format!(
+                            has_all = true;
+                            left.remarks.push(format!(
                                 "the state that could not be saved was pushed as version {version}"
                             ));
                             if let Err(error) = self.executor().remove_errored_state(work_dir).await {
@@ -96,7 +104,7 @@ impl Runs {
                             let why = Chain(&error).to_string();
                             let kept = self.executor().keep_errored_state(id, work_dir.clone()).await;
                             let place = kept.unwrap_or_else(|_| work_dir.join("errored.tfstate"));
-                            left.remark = Some(format!(
+                            left.remarks.push(format!(
                                 "the state that could not be saved is kept in {}, since it was refused: {why}",
                                 place.display(),
                             ));
@@ -106,7 +114,7 @@ impl Runs {
                 Ok(None) => {}
                 Err(error) => {
                     left.is_kept_back = true;
-                    left.remark = Some(format!(
+                    left.remarks.push(format!(
                         "the state that could not be saved is left in {}: {}",
                         work_dir.display(),
                         Chain(&error)
@@ -117,15 +125,28 @@ impl Runs {
         }
         let own = self.own_versions(id, facts).await;
         left.version_after = own.last().map(|version| version.version.get());
-        left.unrecorded = self.unrecorded(&id.tenant, tally.created.clone(), !own.is_empty()).await;
         let is_current = match self.0.means.backend.current(&id.tenant).await {
             Ok(head) => head.map(|head| head.version.get()) == left.version_after,
             Err(_) => false,
         };
-        left.is_saved = left.version_after.is_some()
-            && is_current
+        let is_current = is_current && left.version_after.is_some();
+        let created = tally.created.clone();
+        left.unrecorded = match self.unrecorded(&id.tenant, created).await {
+            // It cannot be looked into, but all that the program had to save is in it.
+            unknown if unknown.is_unknown() && is_current && has_all => Unrecorded::default(),
+            found => found,
+        };
+        if left.unrecorded.is_unknown() {
+            left.remarks.push(UNREAD.to_owned());
+        }
+        let has_unseen = has_all || self.has_unseen(id, facts, tally).await;
+        if !has_unseen && tally.completed > 0 && !left.is_kept_back {
+            left.remarks.push(UNSEEN.to_owned());
+        }
+        left.is_saved = is_current
+            && has_unseen
             && left.unrecorded.is_empty()
-            && self.is_without(&id.tenant, &tally.gone()).await;
+            && self.is_without(&id.tenant, &tally.gone(), has_all).await;
         left
     }
 
@@ -171,129 +192,6 @@ impl Runs {
         // What earlier runs created may be in it. Boxed: it may lead back here.
         Box::pin(self.accepted(&id.tenant)).await;
         Ok(means.backend.current(&id.tenant).await?.map_or(0, |head| head.version.get()))
-    }
-
-    /// Returns those of what was created that are not in the newest version, by address and ID.
-    ///
-    /// An encrypted state cannot be looked into: there, what was created counts as recorded once the run wrote a version.
-    async fn unrecorded(
-        &self,
-        tenant: &TenantName,
-        created: Vec<Created>,
-        has_written: bool,
-    ) -> Vec<Created> {
-        if created.is_empty() {
-            return created;
-        }
-        let head = match self.0.means.backend.current(tenant).await {
-            Ok(Some(head)) => head,
-            Ok(None) => return created,
-            Err(error) => {
-                tracing::error!(tenant.name = %tenant, cause = %Chain(&error), "the state cannot be read to compare it with what was created");
-                return created;
-            }
-        };
-        if head.content == Content::Encrypted {
-            return if has_written { Vec::new() } else { created };
-        }
-        let addresses = created.iter().map(|it| it.address.as_str());
-        let recorded = match self.recorded(tenant, addresses).await {
-            Ok(recorded) => recorded,
-            Err(error) => {
-                tracing::error!(tenant.name = %tenant, cause = %Chain(&error), "the state cannot be read to compare it with what was created");
-                return created;
-            }
-        };
-        let is_recorded = |it: &Created| {
-            let known = ResourceAddress::parse(&it.address).ok().and_then(|address| recorded.get(&address));
-            match (known, &it.id) {
-                (Some(Some(known)), Some(id)) => known == id,
-                // The tool told no ID, or the state holds none: the address has to do.
-                (Some(_), _) => true,
-                (None, _) => false,
-            }
-        };
-        created.into_iter().filter(|it| !is_recorded(it)).collect()
-    }
-
-    /// Tells whether the newest version holds none of these: the last one that was written in the middle of an apply
-    /// still has what was destroyed after it. An encrypted one cannot be looked into.
-    async fn is_without(&self, tenant: &TenantName, gone: &BTreeSet<&str>) -> bool {
-        if gone.is_empty() {
-            return true;
-        }
-        match self.0.means.backend.current(tenant).await {
-            Ok(Some(head)) if head.content == Content::Encrypted => true,
-            Ok(_) => {
-                let recorded = self.recorded(tenant, gone.iter().copied()).await;
-                recorded.is_ok_and(|recorded| recorded.is_empty())
-            }
-            Err(_) => false,
-        }
-    }
-
-    /// Which of these addresses the newest version holds, each with its `id` where it has one.
-    async fn recorded(
-        &self,
-        tenant: &TenantName,
-        addresses: impl Iterator<Item = &str>,
-    ) -> Result<BTreeMap<ResourceAddress, Option<String>>, rezus_core::declared::reader::ReadError> {
-        #[derive(serde::Deserialize)]
-        struct Instance {
-            #[serde(default)]
-            attributes: Attributes,
-        }
-        #[derive(Default, serde::Deserialize)]
-        #[serde(default)]
-        struct Attributes {
-            id: Option<serde_json::Value>,
-        }
-        let addresses = addresses.filter_map(|text| ResourceAddress::parse(text).ok()).collect();
-        let objects = self.0.means.reader.objects_at(tenant, &addresses).await?;
-        let recorded = objects.into_iter().map(|object| {
-            let instance = serde_json::from_slice::<Instance>(&object.bytes).ok();
-            let id = instance.and_then(|instance| instance.attributes.id).map(|id| match id {
-                serde_json::Value::String(text) => text,
-                other => other.to_string(),
-            });
-            (object.row.address, id)
-        });
-        Ok(recorded.collect())
-    }
-
-    /// Takes what a new version contains off the lists of what runs created and nothing recorded.
-    pub(super) async fn recheck_unrecorded(&self, tenant: &TenantName) {
-        let records = match self.store().runs(Some(tenant)).await {
-            Ok(records) => records,
-            Err(error) => {
-                tracing::warn!(tenant.name = %tenant, cause = %Chain(&error), "runs cannot be read");
-                return;
-            }
-        };
-        let mut is_clear = true;
-        let is_open = |it: &RunRecord| it.phase().is_end() && !it.facts().unrecorded.is_empty();
-        for record in records.into_iter().filter(is_open) {
-            let before = record.facts().unrecorded.clone();
-            let still = self.unrecorded(tenant, before.clone(), false).await;
-            is_clear &= still.is_empty();
-            if still == before {
-                continue;
-            }
-            // As it is now: somebody may have dismissed it meanwhile.
-            let board = self.0.board.lock().await;
-            let kept = self.kept(tenant, &record.facts().name).await;
-            if let Ok(Run::Ended(ended)) = kept.map(Run::from) {
-                let record = Run::Ended(ended.unrecorded(still)).record();
-                if let Err(error) = self.store().put(&record).await {
-                    tracing::warn!(tenant.name = %tenant, cause = %Chain(&error), "a run cannot be kept now");
-                }
-                self.0.means.catalogue.touch(tenant);
-            }
-            drop(board);
-        }
-        if is_clear {
-            self.0.board.lock().await.unrecorded.remove(tenant);
-        }
     }
 }
 

@@ -10,7 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
 
@@ -237,16 +237,7 @@ async fn launch(
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let mut child = command.spawn().unwrap();
 
-    let mut errors = BufReader::new(child.stderr.take().unwrap()).lines();
-    let kept = log.clone();
-    tokio::spawn(async move {
-        while let Ok(Some(line)) = errors.next_line().await {
-            kept.send_modify(|log| {
-                log.push_str(&line);
-                log.push('\n');
-            });
-        }
-    });
+    keep(BufReader::new(child.stderr.take().unwrap()).lines(), log.clone());
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let ready = async {
         let (mut plain, mut tls) = (None, None);
@@ -267,5 +258,18 @@ async fn launch(
         let status = child.wait().await;
         panic!("the server ended before it was ready ({status:?}):\n{}", log.borrow().as_str());
     };
+    keep(lines, log.clone());
     (child, urls)
+}
+
+/// Keeps what is said from here on.
+fn keep(mut lines: Lines<impl AsyncBufRead + Unpin + Send + 'static>, log: watch::Sender<String>) {
+    tokio::spawn(async move {
+        while let Ok(Some(line)) = lines.next_line().await {
+            log.send_modify(|log| {
+                log.push_str(&line);
+                log.push('\n');
+            });
+        }
+    });
 }

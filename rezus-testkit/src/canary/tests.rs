@@ -76,6 +76,22 @@ fn a_secret_is_seen_within_archives_anywhere() {
 }
 
 #[test]
+fn a_secret_is_seen_in_the_files_of_a_zip_archive() {
+    let file = |method: u8, name: &str, content: &[u8]| {
+        let length = u8::try_from(name.len()).unwrap();
+        let numbers = [20, 0, 8, 0, method, 0].into_iter().chain([0; 16]).chain([length, 0, 0, 0]);
+        [b"PK\x03\x04", &numbers.collect::<Vec<u8>>()[..], name.as_bytes(), content].concat()
+    };
+    let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(SECRET.as_bytes()).unwrap();
+    let clean = file(0, "clean", b"nothing");
+    let at = clean.len();
+    let archive = [clean, file(8, "tfplan", &encoder.finish().unwrap()), b"PK\x03\x04".to_vec()].concat();
+    assert_eq!(forms(&archive), [(Form::Plain, vec![Wrapping::Zip(at)])]);
+    assert_eq!(forms(file(0, "tfstate", SECRET.as_bytes())), [(Form::Plain, vec![])]);
+}
+
+#[test]
 fn what_holds_no_secret_is_clean() {
     let almost = SECRET.replace("s3cr3t", "s3cr4t");
     for clean in [almost.as_str(), "", "\\", "\\u12", "%", "{\"a\":[1,2]}"] {

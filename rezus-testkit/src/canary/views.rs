@@ -8,6 +8,8 @@ use super::Wrapping;
 const LARGEST: u64 = 256 * 1024 * 1024;
 
 const GZIP: &[u8] = &[0x1f, 0x8b, 0x08];
+/// A file's header in a zip archive. Source: section 4.3.7 of its specification (APPNOTE.TXT).
+const ZIP: &[u8] = b"PK\x03\x04";
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
 /// Returns each way to read the bytes that gives others than these.
@@ -31,6 +33,11 @@ pub(super) fn of(bytes: &[u8]) -> Vec<(Wrapping, Vec<u8>)> {
             views.push((Wrapping::Zstd(at), read(decoder.single_frame())));
         }
     }
+    for at in starts(bytes, ZIP) {
+        if let Some(deflated) = deflated(&bytes[at..]) {
+            views.push((Wrapping::Zip(at), read(flate2::read::DeflateDecoder::new(deflated))));
+        }
+    }
     views.retain(|(_, view)| !view.is_empty());
     views
 }
@@ -39,6 +46,13 @@ pub(super) fn of(bytes: &[u8]) -> Vec<(Wrapping, Vec<u8>)> {
 fn starts(bytes: &[u8], magic: &[u8]) -> Vec<usize> {
     let windows = bytes.windows(magic.len()).enumerate();
     windows.filter(|(_, window)| *window == magic).map(|(at, _)| at).collect()
+}
+
+/// Returns where a file of a zip archive begins, from its header on. `None` where it is not compressed: it shows as it is.
+fn deflated(header: &[u8]) -> Option<&[u8]> {
+    let short = |at: usize| Some(usize::from(u16::from_le_bytes(header.get(at..at + 2)?.try_into().ok()?)));
+    let content = 30 + short(26)? + short(28)?;
+    if short(8)? == 8 { header.get(content..) } else { None }
 }
 
 /// Reads as far as it goes: an archive that is cut short has told what came before.

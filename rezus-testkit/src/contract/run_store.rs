@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use rezus_core::declared::VersionNumber;
 use rezus_core::runs::store::RunStore;
-use rezus_core::runs::workspace::{ConfigurationSource, SecretSource, TenantSettings, Workspace};
+use rezus_core::runs::workspace::{ConfigurationSource, DriftMode, SecretSource, TenantSettings, Workspace};
 use rezus_core::runs::{
     Approval, Cause, Pending, PendingEnd, PlanEnd, Run, RunName, RunRecord, VariableName,
 };
@@ -107,6 +107,7 @@ pub fn full_settings() -> TenantSettings {
             approval: Approval::Auto,
             protect_destroy: true,
             drift_every: Some(Duration::from_millis(3_600_001)),
+            drift_mode: DriftMode::Full,
             plan_timeout: Duration::from_secs(7),
             apply_timeout: Duration::from_secs(8),
             grace: Duration::from_millis(9),

@@ -164,6 +164,13 @@ impl ScriptedExecutor {
         self.0.lock().jobs.clone()
     }
 
+    /// What must not be in the log of a job, as far as was told.
+    pub fn secrets(&self, id: &RunId, stage: Stage) -> Vec<SecretText> {
+        let state = self.0.lock();
+        let stage = state.runs.get(id).and_then(|run| run.stages.get(&stage));
+        stage.map(|stage| stage.secrets.clone()).unwrap_or_default()
+    }
+
     /// The queries that were made, in their order.
     pub fn queries(&self) -> Vec<Query> {
         self.0.lock().queries.clone()

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rezus_core::declared::Encryption;
-use rezus_core::runs::workspace::{ConfigurationSource, SecretSource, TenantSettings, Workspace};
+use rezus_core::runs::workspace::{ConfigurationSource, DriftMode, SecretSource, TenantSettings, Workspace};
 use rezus_core::runs::{Approval, VariableName};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -142,6 +142,10 @@ impl Changes {
             "drift" => {
                 let every = if value.is_null() { None } else { Some(span(key, value)?) };
                 self.edit(move |workspace| workspace.drift_every = every);
+            }
+            "driftMode" => {
+                let mode: DriftMode = typed(key, value, "refresh-only or full")?;
+                self.edit(move |workspace| workspace.drift_mode = mode);
             }
             "planTimeout" => {
                 let span = span(key, value)?;

@@ -42,6 +42,8 @@ pub struct ConfigurationView {
     /// How often drift is looked for; absent for never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drift: Option<String>,
+    /// What is looked at then: `refresh-only` or `full`.
+    pub drift_mode: &'static str,
     /// How long a plan may take.
     pub plan_timeout: String,
     /// How long an apply may take.
@@ -84,6 +86,7 @@ impl ConfigurationView {
             approval: workspace.approval.as_str(),
             protect_destroy: workspace.protect_destroy,
             drift: workspace.drift_every.map(span),
+            drift_mode: workspace.drift_mode.as_str(),
             plan_timeout: span(workspace.plan_timeout),
             apply_timeout: span(workspace.apply_timeout),
             grace: span(workspace.grace),

@@ -66,6 +66,13 @@ pub(super) fn run(run: &Value, out: &mut dyn Write) -> Result<(), CliError> {
     for group in status["summary"]["nodeGroups"].as_array().into_iter().flatten() {
         line("Node group:", format!("{} {}", cell(&group["name"]), changes(group)))?;
     }
+    for change in status["changes"].as_array().into_iter().flatten() {
+        let why = change["reason"].as_str().map_or_else(String::new, |why| format!(" ({})", harmless(why)));
+        line("Change:", format!("{} {}{why}", cell(&change["action"]), cell(&change["address"])))?;
+    }
+    if let Some(more) = status["changesOmitted"].as_u64() {
+        line("", format!("and {more} more"))?;
+    }
     let tool = format!("{} {}", cell(&status["tool"]), cell(&status["toolVersion"]));
     line("Program:", if status["tool"].is_null() { "-".to_owned() } else { tool })?;
     line("Configuration:", cell(&status["configDigest"]))?;

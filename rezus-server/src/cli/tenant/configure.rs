@@ -59,6 +59,9 @@ pub(in crate::cli) struct Configure {
     /// How often drift is looked for, such as 1h; or `never`.
     #[arg(long, value_name = "SPAN|never")]
     drift: Option<String>,
+    /// What a drift check looks at.
+    #[arg(long, value_enum)]
+    drift_mode: Option<DriftMode>,
     /// The program, by its path on the server's machine; `--binary=` for the server's own choice.
     #[arg(long, value_name = "PATH")]
     binary: Option<String>,
@@ -108,6 +111,14 @@ enum Approval {
     Manual,
     /// It does not.
     Auto,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum DriftMode {
+    /// Whether the resources are as the state has them.
+    RefreshOnly,
+    /// And whether the configuration would change them.
+    Full,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -214,6 +225,8 @@ impl Configure {
         set("protectDestroy", self.protect.map(|protect| (protect == Protect::Destroy).into()));
         let unless = |text: &String, nothing: &str| if text == nothing { Value::Null } else { json!(text) };
         set("drift", self.drift.as_ref().map(|every| unless(every, "never")));
+        let mode = |mode| if mode == DriftMode::Full { "full" } else { "refresh-only" };
+        set("driftMode", self.drift_mode.map(|wanted| mode(wanted).into()));
         set("binary", self.binary.as_ref().map(|binary| unless(binary, "")));
         set("planTimeout", self.plan_timeout.as_ref().map(|span| json!(span)));
         set("applyTimeout", self.apply_timeout.as_ref().map(|span| json!(span)));

@@ -70,7 +70,11 @@ pub(super) fn print(tenant: &Value, out: &mut dyn Write) -> Result<(), CliError>
     )?;
     line(
         "Drift:",
-        configuration["drift"].as_str().map_or("never".to_owned(), |every| format!("every {every}")),
+        format!(
+            "{}, {}",
+            configuration["drift"].as_str().map_or("never".to_owned(), |every| format!("every {every}")),
+            cell(&configuration["driftMode"])
+        ),
     )?;
     line(
         "Timeouts:",

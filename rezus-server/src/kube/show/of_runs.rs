@@ -1,7 +1,7 @@
 //! What a tenant's runs say of it: conditions that are made from what tofu or terraform reported, and from nothing else.
 
 use rezus_core::base::Timestamp;
-use rezus_core::runs::{Created, Drifted, Operation, Phase, RunRecord};
+use rezus_core::runs::{Created, Drifted, Operation, Phase, RunFacts, RunRecord};
 
 use super::run::KnownRuns;
 use crate::kube::object::{Condition, seconds};
@@ -64,19 +64,43 @@ fn drifted(runs: &KnownRuns, head: Option<u64>, created: Timestamp) -> Option<Co
         return unknown("the state has changed since".to_owned(), ended_at(newest));
     }
     let at = ended_at(newest);
-    Some(if facts.drift.is_empty() {
-        let message = format!("the run {} found everything as the state has it", facts.name);
-        of_runs("Drifted", "False", "InSync", message, at)
-    } else {
-        let count = facts.drift.len();
-        let noun = if count == 1 { "resource is" } else { "resources are" };
-        let message = format!(
-            "{count} {noun} not as the state has it, as the run {} found: {}",
-            facts.name,
-            listed(facts.drift.iter().map(otherwise), count)
-        );
-        of_runs("Drifted", "True", "Drifted", message, at)
-    })
+    let pending = pending(facts);
+    Some(
+        if facts.drift.is_empty()
+            && let Some(pending) = pending
+        {
+            let message =
+                format!("the run {} found everything as the state has it, but {pending}", facts.name);
+            of_runs("Drifted", "True", "PendingChanges", message, at)
+        } else if facts.drift.is_empty() {
+            let message = format!("the run {} found everything as the state has it", facts.name);
+            of_runs("Drifted", "False", "InSync", message, at)
+        } else {
+            let count = facts.drift.len();
+            let noun = if count == 1 { "resource is" } else { "resources are" };
+            let message = format!(
+                "{count} {noun} not as the state has it, as the run {} found: {}",
+                facts.name,
+                listed(facts.drift.iter().map(otherwise), count)
+            );
+            let message = match pending {
+                Some(pending) => format!("{message}; and {pending}"),
+                None => message,
+            };
+            of_runs("Drifted", "True", "Drifted", message, at)
+        },
+    )
+}
+
+/// What the configuration would change of resources that have not drifted; nothing where that was not looked at.
+fn pending(facts: &RunFacts) -> Option<String> {
+    let count = facts.pending();
+    let is_drifted = |address: &str| facts.drift.iter().any(|drifted| drifted.address == address);
+    let changes = facts.changes.iter().filter(|change| !is_drifted(&change.address));
+    let told = changes.map(|change| format!("{} ({})", change.address, change.action));
+    let noun = if count == 1 { "resource" } else { "resources" };
+    let all = usize::try_from(count).unwrap_or(usize::MAX);
+    (count > 0).then(|| format!("the configuration changes {count} {noun}: {}", listed(told, all)))
 }
 
 fn ended_at(run: &RunRecord) -> Timestamp {
@@ -110,32 +134,47 @@ pub(super) fn unrecorded(run: &RunRecord) -> &[Created] {
 fn unrecorded_resources(runs: &KnownRuns) -> Option<Condition> {
     let records: Vec<&RunRecord> = runs.records.iter().filter(|run| !unrecorded(run).is_empty()).collect();
     let since = ended_at(records.first()?);
-    let message = how_to_record(&records)?;
-    Some(of_runs("UnrecordedResources", "True", "NotInState", message, since))
+    let (holds, reason, message) = how_to_record(&records)?;
+    Some(of_runs("UnrecordedResources", holds, reason, message, since))
 }
 
-/// Says what runs created that no version has, and how it comes to be in one. Nothing where there is none.
-pub(super) fn how_to_record(runs: &[&RunRecord]) -> Option<String> {
-    let mut lines = Vec::new();
-    let mut blocks = Vec::new();
+/// Says what runs created that no version has, and how it comes to be in one; and of what it is not known. Nothing where
+/// there is none. Gives a condition's status, reason and message.
+pub(super) fn how_to_record(runs: &[&RunRecord]) -> Option<(&'static str, &'static str, String)> {
+    let (mut lines, mut unknown, mut blocks) = (Vec::new(), Vec::new(), Vec::new());
     for run in runs {
         for Created { address, resource_type, id } in unrecorded(run) {
             let id = id.as_deref();
             let told = id.map_or_else(|| "ID unknown".to_owned(), |id| format!("ID {id}"));
-            lines.push(format!("{address} ({resource_type}, {told}) by the run {}", run.facts().name));
-            blocks.push(import_block(address, id));
+            let line = format!("{address} ({resource_type}, {told}) by the run {}", run.facts().name);
+            if run.facts().unread {
+                unknown.push(line);
+            } else {
+                lines.push(line);
+                blocks.push(import_block(address, id));
+            }
         }
     }
-    if lines.is_empty() {
-        return None;
+    let (some, many) = (lines.len(), unknown.len());
+    let of_unknown = || {
+        format!(
+            "created, and not known to be in the newest version of the state, which could not be read yet: {}",
+            listed(unknown.into_iter(), many)
+        )
+    };
+    if some == 0 {
+        return (many > 0).then(|| ("Unknown", "StateNotRead", of_unknown()));
     }
-    let count = lines.len();
-    Some(format!(
+    let mut message = format!(
         "created, and in no version of the state: {}. To have them in the state, put this into the configuration and apply \
          it; or say that they are taken care of: `rezus-server run dismiss`\n{}",
-        listed(lines.into_iter(), count),
+        listed(lines.into_iter(), some),
         blocks.join("\n")
-    ))
+    );
+    if many > 0 {
+        message = format!("{message}\n{}", of_unknown());
+    }
+    Some(("True", "NotInState", message))
 }
 
 /// The block by which tofu and terraform take a resource into the state as it is.

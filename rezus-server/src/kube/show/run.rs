@@ -1,7 +1,9 @@
 //! Shows runs.
 
 use rezus_core::base::Timestamp;
-use rezus_core::client::{self, NodeGroupChanges, RunSpec, RunStatus, RunSummary, UnrecordedResource};
+use rezus_core::client::{
+    self, NodeGroupChanges, PlannedChange, RunSpec, RunStatus, RunSummary, UnrecordedResource,
+};
 use rezus_core::declared::Serial;
 use rezus_core::declared::store::VersionMeta;
 use rezus_core::runs::{Counts, Operation, RunFacts, RunRecord};
@@ -82,7 +84,8 @@ pub fn run(record: &RunRecord, versions: &[VersionMeta]) -> Draft {
 /// What a plan changes; of a drift check, what it found to be otherwise than the state has it.
 fn counts(facts: &RunFacts) -> Option<Counts> {
     let counts = facts.counts?;
-    if facts.request.operation != Operation::Drift {
+    // A check that looked at the configuration too has a plan that would put right what has drifted.
+    if facts.request.operation != Operation::Drift || !facts.changes.is_empty() {
         return Some(counts);
     }
     let gone = facts.drift.iter().filter(|drifted| drifted.action == "delete").count();
@@ -119,6 +122,16 @@ fn status(record: &RunRecord) -> RunStatus {
         state_version_before: facts.version_before,
         state_version_after: facts.version_after,
         summary: counts(facts).map(|counts| summary(facts, counts)),
+        changes: facts
+            .changes
+            .iter()
+            .map(|change| PlannedChange {
+                address: change.address.clone(),
+                action: change.action.clone(),
+                reason: change.action_reason().map(str::to_owned),
+            })
+            .collect(),
+        changes_omitted: Some(facts.changes_omitted).filter(|omitted| *omitted > 0),
         exit_code: facts.exit_code,
         queued_at: Some(time(facts.queued_at)),
         started_at: facts.started_at.map(time),
@@ -140,14 +153,14 @@ fn status(record: &RunRecord) -> RunStatus {
 /// What is to be said of a run beside its phase.
 fn conditions(record: &RunRecord) -> Vec<client::Condition> {
     let facts = record.facts();
-    let Some(message) = of_runs::how_to_record(&[record]) else {
+    let Some((status, reason, message)) = of_runs::how_to_record(&[record]) else {
         return Vec::new();
     };
     let since = Timestamp::from_millis(facts.finished_at.unwrap_or(facts.queued_at));
     vec![client::Condition {
         kind: "UnrecordedResources".to_owned(),
-        status: "True".to_owned(),
-        reason: "NotInState".to_owned(),
+        status: status.to_owned(),
+        reason: reason.to_owned(),
         message,
         last_transition_time: seconds(since),
         observed_generation: None,

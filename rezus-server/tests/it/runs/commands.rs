@@ -72,6 +72,7 @@ async fn a_command_makes_a_run_waits_for_it_and_ends_as_it_did() {
     assert!(printed.starts_with("a: approved"), "{printed}");
     let (code, printed, _) = here.rezus(&["run", "show", "prod", "a"]).await;
     assert!(code == 0 && printed.contains("Phase:          Applied") && printed.contains("why"), "{printed}");
+    assert!(printed.contains("Change:         create terraform_data.it[1]\n"), "{printed}");
 
     plan(Script::lines(["no"]).exit(1));
     let (code, _, errors) =

@@ -1,13 +1,15 @@
 //! Encrypted states: their plaintext is had into memory, and nowhere else.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use rezus_core::base::TenantName;
 use rezus_core::runs::executor::Answer as Told;
-use rezus_core::runs::workspace::SecretSource;
+use rezus_core::runs::workspace::{SecretSource, Workspace};
 use rezus_core::runs::{Operation, Phase, SecretText, Stage};
 use rezus_testkit::fake::Script;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::lab::{Lab, plan_of};
@@ -19,9 +21,25 @@ fn recorded() -> Vec<Value> {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
-fn step(name: &str) -> Value {
+/// A command of those.
+pub(crate) fn step(name: &str) -> Value {
     recorded().into_iter().find(|it| it["step"] == name).unwrap_or_else(|| panic!("{name} was recorded"))
 }
+
+/// Recorded pulls, and the status, reason and part of the message of `SpecAvailable` that each gives.
+pub(crate) const PULLS: [(&str, &str, &str, &str); 11] = [
+    ("state pull", "True", "Projected", ""),
+    ("state pull without TF_ENCRYPTION", "False", "Encrypted", "its key is not here"),
+    ("state pull with the wrong passphrase", "False", "DecryptFailed", "the key does not fit"),
+    ("state pull with a malformed TF_ENCRYPTION", "False", "DecryptFailed", "exit code 1"),
+    ("state pull with a short passphrase", "False", "DecryptFailed", "a key that cannot be used"),
+    ("state pull with the old key only", "False", "DecryptFailed", "the key does not fit"),
+    ("state pull with the new key", "True", "Projected", ""),
+    ("outer serial raised by hand: state pull", "False", "DecryptFailed", "serial or lineage was changed"),
+    ("outer lineage changed by hand: state pull", "False", "DecryptFailed", "serial or lineage was changed"),
+    ("outer serial and lineage removed: state pull", "True", "Projected", ""),
+    ("one bit of the ciphertext flipped: state pull", "False", "DecryptFailed", "was tampered with"),
+];
 
 /// Has `state pull` say what it said then.
 fn answer_as(lab: &Lab, step: &Value) {
@@ -60,32 +78,9 @@ async fn spec_available(lab: &Lab, tenant: &str) -> (String, String, String) {
 
 #[tokio::test]
 async fn each_recorded_envelope_has_its_own_condition() {
-    let cases = [
-        ("state pull", "True", "Projected", ""),
-        ("state pull without TF_ENCRYPTION", "False", "Encrypted", "its key is not here"),
-        ("state pull with the wrong passphrase", "False", "DecryptFailed", "the key does not fit"),
-        ("state pull with a malformed TF_ENCRYPTION", "False", "DecryptFailed", "exit code 1"),
-        ("state pull with a short passphrase", "False", "DecryptFailed", "a key that cannot be used"),
-        ("state pull with the old key only", "False", "DecryptFailed", "the key does not fit"),
-        ("state pull with the new key", "True", "Projected", ""),
-        (
-            "outer serial raised by hand: state pull",
-            "False",
-            "DecryptFailed",
-            "serial or lineage was changed",
-        ),
-        (
-            "outer lineage changed by hand: state pull",
-            "False",
-            "DecryptFailed",
-            "serial or lineage was changed",
-        ),
-        ("outer serial and lineage removed: state pull", "True", "Projected", ""),
-        ("one bit of the ciphertext flipped: state pull", "False", "DecryptFailed", "was tampered with"),
-    ];
     let lab = Lab::new();
     let keys = TempDir::new().unwrap();
-    for (place, (name, status, reason, message)) in cases.into_iter().enumerate() {
+    for (place, (name, status, reason, message)) in PULLS.into_iter().enumerate() {
         let step = step(name);
         let tenant = format!("t{place}");
         let key = step["TF_ENCRYPTION"].as_str().map(|key| {
@@ -175,25 +170,91 @@ async fn a_snapshot_of_an_operation_under_way_is_not_decrypted() {
     assert_eq!(spec_available(&lab, "prod").await.1, "Projected");
 }
 
+/// Creates a tenant whose state is encrypted, and its plans are not.
+async fn encrypted_tenant(lab: &Lab, keys: &TempDir) -> TenantName {
+    std::fs::write(keys.path().join("key"), "method \"aes_gcm\" \"m\" {}").unwrap();
+    let source = SecretSource::File(keys.path().join("key"));
+    let encrypts = |it: &mut Workspace| {
+        it.secret_environment.insert("TF_ENCRYPTION".to_owned(), source);
+    };
+    lab.tenant_with("prod", encrypts).await
+}
+
 #[tokio::test]
 async fn a_plan_in_clear_of_an_encrypted_state_is_not_kept_but_made_again() {
     let lab = Lab::new();
     let keys = TempDir::new().unwrap();
-    std::fs::write(keys.path().join("key"), "method \"aes_gcm\" \"m\" {}").unwrap();
-    let source = SecretSource::File(keys.path().join("key"));
-    let prod = lab
-        .tenant_with("prod", |it| {
-            it.secret_environment.insert("TF_ENCRYPTION".to_owned(), source);
-        })
-        .await;
+    let prod = encrypted_tenant(&lab, &keys).await;
     lab.executor.set_script(None, Stage::Plan, plan_of(2));
-    for (again, end) in [(plan_of(2), Phase::Applied), (plan_of(3), Phase::Stale)] {
+    let cases = [
+        (plan_of(2), Some("1"), Phase::Applied, "Completed", ""),
+        (plan_of(3), Some("1"), Phase::Stale, "PlanChanged", "changes something else"),
+        (plan_of(2), Some("2"), Phase::Stale, "PlanChanged", "to other values"),
+        (plan_of(2), None, Phase::Failed, "PlanUnreadable", "does not show"),
+    ];
+    for (again, value, phase, reason, message) in cases {
+        show_value(&lab, Some("1"));
         let run = lab.run(&prod, Operation::Apply).await;
         let waiting = lab.until(&prod, &run, Phase::AwaitingApproval).await;
         assert!(waiting.facts().plan_digest.is_some());
         lab.executor.set_script(None, Stage::PlanAgain, again);
         lab.executor.set_script(None, Stage::Apply, Script::default());
+        show_value(&lab, value);
+        let applies = || lab.executor.jobs().iter().filter(|job| job.stage == Stage::Apply).count();
+        let before = applies();
         lab.plane.plane().runs.approve(&prod, &run, "bob").await.unwrap();
-        assert_eq!(lab.ended(&prod, &run).await.phase(), end);
+        let ended = lab.ended(&prod, &run).await;
+        assert_eq!((ended.phase(), ended.facts().reason.as_deref()), (phase, Some(reason)));
+        assert!(ended.facts().message.as_deref().unwrap().contains(message), "{ended:?}");
+        assert_eq!(applies() > before, phase == Phase::Applied);
+        assert!(!serde_json::to_string(&ended).unwrap().contains("hunter"));
     }
+}
+
+/// Has the program show a plan with this value, made at another time each time; or nothing.
+fn show_value(lab: &Lab, value: Option<&str>) {
+    let (value, times) = (value.map(str::to_owned), AtomicU64::new(0));
+    lab.executor.answer(move |query| {
+        let shown = value.as_ref().filter(|_| query.arguments[0] == "show").map(|value| {
+            let after = json!({ "password": format!("hunter{value}") });
+            let change = json!({ "actions": ["create"], "before": null, "after": after });
+            let at = times.fetch_add(1, Ordering::Relaxed);
+            json!({
+                "timestamp": format!("at {at}"),
+                "resource_changes": [{ "address": "terraform_data.it[0]", "change": change }],
+            })
+            .to_string()
+        });
+        let stdout = shown.unwrap_or_default().into_bytes().into();
+        Ok(Told { code: Some(0), stdout, stderr: SecretText::new(String::new()) })
+    });
+}
+
+#[tokio::test]
+async fn a_plan_that_cannot_be_compared_later_does_not_wait() {
+    let lab = Lab::new();
+    let keys = TempDir::new().unwrap();
+    let prod = encrypted_tenant(&lab, &keys).await;
+    lab.executor.set_script(None, Stage::Plan, plan_of(2));
+    show_value(&lab, None);
+    let run = lab.run(&prod, Operation::Apply).await;
+    let ended = lab.ended(&prod, &run).await;
+    assert_eq!((ended.phase(), ended.facts().reason.as_deref()), (Phase::Failed, Some("PlanUnreadable")));
+}
+
+#[tokio::test]
+async fn what_a_plan_changes_does_not_outlive_the_server() {
+    let lab = Lab::new();
+    let keys = TempDir::new().unwrap();
+    let prod = encrypted_tenant(&lab, &keys).await;
+    lab.executor.set_script(None, Stage::Plan, plan_of(2));
+    show_value(&lab, Some("1"));
+    let run = lab.run(&prod, Operation::Apply).await;
+    lab.until(&prod, &run, Phase::AwaitingApproval).await;
+    let lab = lab.killed().await;
+    lab.plane.plane().runs.take_over().await;
+    lab.plane.plane().runs.approve(&prod, &run, "bob").await.unwrap();
+    let ended = lab.ended(&prod, &run).await;
+    assert_eq!((ended.phase(), ended.facts().reason.as_deref()), (Phase::Stale, Some("PlanForgotten")));
+    assert!(lab.executor.jobs().iter().all(|job| job.stage == Stage::Plan));
 }

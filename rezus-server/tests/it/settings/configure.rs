@@ -46,6 +46,8 @@ async fn what_is_configured_is_shown_and_outlives_the_server() {
         "destroy",
         "--drift",
         "1h",
+        "--drift-mode",
+        "full",
         "--binary",
         "/opt/tofu",
         "--plan-timeout",
@@ -68,7 +70,7 @@ async fn what_is_configured_is_shown_and_outlives_the_server() {
         "secretVariables": { "token": { "file": "/run/token" }, "key": { "environment": "KEY" } },
         "secretEnvironment": { "TF_ENCRYPTION": { "file": "/run/enc" } },
         "environment": ["AWS_PROFILE", "LANG"], "binary": "/opt/tofu", "approval": "auto",
-        "protectDestroy": true, "drift": "1h", "planTimeout": "5m", "applyTimeout": "2h", "grace": "1m 30s",
+        "protectDestroy": true, "drift": "1h", "driftMode": "full", "planTimeout": "5m", "applyTimeout": "2h", "grace": "1m 30s",
     });
     assert_eq!(tenant["configuration"], expected);
     assert_eq!((&tenant["labels"], &tenant["requireLocks"]), (&json!({ "env": "prod" }), &json!(true)));
@@ -85,7 +87,7 @@ async fn what_is_configured_is_shown_and_outlives_the_server() {
         "env=prod",
         "auto",
         "from destroy",
-        "every 1h",
+        "every 1h, full",
         "plan 5m, apply 2h, grace 1m 30s",
         "/opt/tofu",
     ] {
@@ -118,6 +120,8 @@ async fn what_is_configured_is_shown_and_outlives_the_server() {
         "none",
         "--drift",
         "never",
+        "--drift-mode",
+        "refresh-only",
         "--binary=",
     ];
     run(&server, &some).await.done();
@@ -128,7 +132,7 @@ async fn what_is_configured_is_shown_and_outlives_the_server() {
         "digest": digest, "fromFile": false, "variables": {},
         "secretVariables": { "token": { "file": "/run/token" }, "nodes": { "file": "/run/nodes" } },
         "secretEnvironment": {}, "environment": [], "approval": "manual", "protectDestroy": false,
-        "planTimeout": "5m", "applyTimeout": "2h", "grace": "1m 30s",
+        "driftMode": "refresh-only", "planTimeout": "5m", "applyTimeout": "2h", "grace": "1m 30s",
     });
     assert_eq!(tenant["configuration"], expected);
     assert_eq!((&tenant["labels"], &tenant["requireLocks"]), (&json!({ "tier": "gold" }), &json!(true)));

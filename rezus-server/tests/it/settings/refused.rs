@@ -49,6 +49,7 @@ async fn what_cannot_be_set_is_named_and_changes_nothing() {
         (json!({ "binary": "tofu" }), 422, "binary: a path"),
         (json!({ "approval": "never" }), 400, "approval is manual or auto"),
         (json!({ "protectDestroy": 1 }), 400, "protectDestroy is true or false"),
+        (json!({ "driftMode": "all" }), 400, "driftMode is refresh-only or full"),
         (json!({ "drift": "often" }), 400, "drift is a length of time"),
         (json!({ "drift": "0s" }), 422, "drift: a length of time"),
         (json!({ "planTimeout": null }), 400, "planTimeout is a length of time"),

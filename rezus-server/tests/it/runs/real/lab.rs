@@ -112,6 +112,16 @@ impl Lab {
             tools::missing("terraform", &format!("runs of the real program: {name}"));
             return None;
         }
+        Some(Self::over(name, configuration, variables, settings).await)
+    }
+
+    /// The same for a program that the settings name.
+    pub(super) async fn over(
+        name: &str,
+        configuration: &str,
+        variables: &[(&'static str, &str)],
+        settings: &[&str],
+    ) -> Self {
         let mut environment = vec![
             ("PATH", std::env::var("PATH").unwrap()),
             // No settings of the machine's.
@@ -129,7 +139,7 @@ impl Lab {
         lab.done(&["tenant", "create", &lab.tenant]).await;
         lab.write(configuration);
         lab.configure(settings).await;
-        Some(lab)
+        lab
     }
 
     fn write(&self, configuration: &str) {
@@ -220,7 +230,12 @@ impl Lab {
 
     /// Returns a condition of the tenant.
     pub(super) async fn condition(&self, kind: &str) -> Option<Value> {
-        let path = format!("/apis/rezuscloud.io/v1alpha1/tenants/{}", self.tenant);
+        self.condition_of(&self.tenant, kind).await
+    }
+
+    /// Returns a condition of a tenant.
+    pub(super) async fn condition_of(&self, tenant: &str, kind: &str) -> Option<Value> {
+        let path = format!("/apis/rezuscloud.io/v1alpha1/tenants/{tenant}");
         let shown: Value = self.get(&path).await.expect(200, "the tenant").json();
         let conditions = shown["status"]["conditions"].as_array().cloned().unwrap_or_default();
         conditions.into_iter().find(|it| it["type"] == kind)

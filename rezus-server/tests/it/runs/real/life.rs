@@ -109,6 +109,23 @@ async fn a_drift_check_takes_no_lock_and_leaves_no_version() {
     assert!(why(&shown).2.contains("outputs"), "{shown}");
     assert_eq!((check.code, drifted().await["reason"].as_str()), (0, Some("InSync")));
     assert_eq!(lab.versions().await.len(), 2, "a drift check leaves no version");
+
+    // What the configuration would change counts only where that is asked for; no lock is taken for that either.
+    lab.done(&["tenant", "configure", &lab.tenant, "--var", "workers=3"]).await;
+    assert_eq!(lab.run("drift", &["--wait"]).await.code, 0);
+    lab.done(&["tenant", "configure", &lab.tenant, "--drift-mode", "full"]).await;
+    let info = crate::lock::info("a-laptop", crate::lock::APPLY);
+    lab.send("LOCK", &state, info.clone()).await.expect(200, "LOCK");
+    let check = lab.run("drift", &["--wait"]).await;
+    lab.send("UNLOCK", &state, info).await.expect(200, "UNLOCK");
+    let shown = lab.show(&check.run()).await;
+    assert_eq!((check.code, why(&shown).1), (2, "PendingChanges"), "{shown}");
+    let created = json!([{ "address": "terraform_data.worker[2]", "action": "create" }]);
+    assert_eq!(shown["status"]["changes"], created);
+    let told = drifted().await;
+    assert_eq!((told["status"].as_str(), told["reason"].as_str()), (Some("True"), Some("PendingChanges")));
+    assert!(told["message"].as_str().unwrap().ends_with("terraform_data.worker[2] (create)"), "{told}");
+    assert_eq!(lab.versions().await.len(), 2, "nor does a full one");
 }
 
 #[tokio::test]

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
 
 use rezus_testkit::canary::Canary;
 
 use super::lab::{Lab, why};
+use super::search::each_file;
 
 const SECRET: &str = "join-token-9f3c1e7a52";
 
@@ -121,18 +121,6 @@ async fn token(lab: &Lab, run: &str) -> String {
     let token = lab.until("the program runs", found).await;
     assert!(token.starts_with("rezus_"), "a token");
     token
-}
-
-fn each_file(folder: &Path, look: &mut impl FnMut(&Path, &[u8])) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        let kind = path.symlink_metadata().unwrap().file_type();
-        if kind.is_dir() {
-            each_file(&path, look);
-        } else if kind.is_file() {
-            look(&path, &std::fs::read(&path).unwrap());
-        }
-    }
 }
 
 /// Returns the files of a zip archive. Source: section 4.3 of its specification (APPNOTE.TXT).
