@@ -48,7 +48,7 @@ pub(super) struct Joined {
 
 /// A condition of an object that changed.
 #[derive(Clone, Debug)]
-pub(super) struct Transition {
+pub struct Transition {
     /// The kind of object.
     pub kind: &'static KindInfo,
     /// Its name.

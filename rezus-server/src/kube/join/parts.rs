@@ -9,7 +9,9 @@ use rezus_core::client::{
 use rezus_core::observed::facts::{
     Filesystem, Load, MachineMetrics, Memory, Node, Pods, Quantities, Stage, TalosMachine, Usage,
 };
-use rezus_core::observed::{Freshness, KubernetesPicture, Observation, Pace, Picture, Source};
+use rezus_core::observed::{
+    Failure, Freshness, KubernetesPicture, Observation, Pace, Picture, Source, Standing,
+};
 
 use crate::kube::object::seconds;
 
@@ -204,7 +206,7 @@ fn pods(pods: &Pods) -> PodsSummary {
 
 /// How reading each source goes.
 pub(super) fn sources(picture: &Picture, pace: impl Fn(Source) -> Pace, now: Timestamp) -> Vec<SourceStatus> {
-    let of = |(source, standing): (&Source, &rezus_core::observed::Standing)| {
+    let of = |(source, standing): (&Source, &Standing)| {
         let freshness = standing.answered_at.map(|at| pace(*source).freshness(at, now));
         let first = standing.failures.first().map(|(_, failure)| failure);
         let state = match (standing.silence(), freshness) {
@@ -221,5 +223,9 @@ pub(super) fn sources(picture: &Picture, pace: impl Fn(Source) -> Pace, now: Tim
             answered_at: standing.answered_at.map(seconds),
         }
     };
-    picture.standings.iter().map(of).collect()
+    // What a cluster never had is nothing to be told.
+    let is_nothing = |standing: &Standing| {
+        standing.answered_at.is_none() && matches!(standing.silence(), Some(Failure::NotInstalled { .. }))
+    };
+    picture.standings.iter().filter(|(_, standing)| !is_nothing(standing)).map(of).collect()
 }
