@@ -101,6 +101,7 @@ impl Collector {
         let board = &self.0.means.board;
         let mut followed: HashMap<TenantName, Followed> = HashMap::new();
         loop {
+            board.beat(self.0.means.clock.now());
             match self.0.wanted().await {
                 Ok((on, off)) => {
                     followed.retain(|tenant, _| on.contains(tenant));

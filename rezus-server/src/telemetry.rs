@@ -79,6 +79,12 @@ async fn show_metrics(State(plane): State<Plane>) -> Result<Response, ApiError> 
     let tenants = plane.backend.store().tenants().await?;
     let mut now = registry_of(&tenants, plane.intake.in_flight());
     register_pulses(&mut now, &Pulses::of(&plane.board, plane.clock.now()));
+    if let Some(at) = plane.board.beaten_at() {
+        let beat: Gauge = Gauge::default();
+        beat.set(at.as_millis() / 1_000);
+        let help = "When the collector last looked which clusters it reads, since 1970";
+        now.register_with_unit("collector_heartbeat", help, Unit::Seconds, beat);
+    }
     let mut text = String::new();
     encode_registry(&mut text, &plane.metrics.registry)
         .and_then(|()| encode_registry(&mut text, &now))

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rezus_core::base::TenantName;
+use rezus_core::base::{TenantName, Timestamp};
 use rezus_core::observed::{Picture, Reading, Source};
 use tokio::sync::{Notify, broadcast};
 
@@ -37,6 +37,7 @@ struct Held {
     pictures: HashMap<TenantName, Arc<Picture>>,
     /// Who is not to be observed.
     off: BTreeSet<TenantName>,
+    beaten_at: Option<Timestamp>,
     /// Of whom there is news that nobody fetched yet.
     fresh: BTreeSet<TenantName>,
 }
@@ -66,6 +67,16 @@ impl Board {
         held.fresh.insert(tenant.clone());
         drop(held);
         self.0.news.notify_one();
+    }
+
+    /// Says that the collector lives.
+    pub fn beat(&self, now: Timestamp) {
+        self.held().beaten_at = Some(now);
+    }
+
+    /// When the collector last said that it lives.
+    pub fn beaten_at(&self) -> Option<Timestamp> {
+        self.held().beaten_at
     }
 
     /// What is known of a tenant; nothing where it is not observed.

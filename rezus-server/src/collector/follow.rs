@@ -27,12 +27,12 @@ const FIRST_WAIT: Duration = Duration::from_secs(30);
 const LONGEST_WAIT: Duration = Duration::from_mins(10);
 
 /// How often it is looked whether another credential is in force while one waits for a turn that is far off.
-const LOOK: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_secs(30);
 
-/// Who is asked, and the session that does.
+/// Who was asked last, and the session that does; none where that could not be opened, or went wrong.
 struct Opened {
     whom: Whom,
-    session: Box<dyn Session>,
+    session: Option<Box<dyn Session>>,
 }
 
 /// Reads one source of a tenant until the task is ended.
@@ -81,7 +81,7 @@ async fn wait_for(
     let breath = Instant::now() + BREATH;
     loop {
         let look = turn.min(Instant::now() + LOOK);
-        if let Some(Opened { session, .. }) = opened {
+        if let Some(Opened { session: Some(session), .. }) = opened {
             tokio::select! {
                 () = sleep_until(look) => {}
                 () = session.changed() => return sleep_until(breath).await,
@@ -119,34 +119,39 @@ async fn open(
             return Err(failure);
         }
     };
-    if opened.as_ref().is_some_and(|opened| opened.whom == whom) {
+    if opened.as_ref().is_some_and(|opened| opened.whom == whom && opened.session.is_some()) {
         return Ok(true);
     }
-    *opened = None;
     let session = match &whom {
-        Whom::Live(target) => scrapers.live.open(target.clone())?,
-        Whom::Recording(target) => scrapers.recorded.open(target.clone())?,
+        Whom::Live(target) => scrapers.live.open(target.clone()),
+        Whom::Recording(target) => scrapers.recorded.open(target.clone()),
     };
+    let (session, outcome) = match session {
+        Ok(session) => (Some(session), Ok(true)),
+        Err(failure) => (None, Err(failure)),
+    };
+    // Who cannot be asked is remembered as well: only another one is asked before the next turn.
     *opened = Some(Opened { whom, session });
-    Ok(true)
+    outcome
 }
 
 async fn read(inner: &Inner, opened: &mut Option<Opened>, silent: u32, budget: Duration) -> Reading {
     let slots = if silent == 0 { &inner.slots } else { &inner.doubtful };
     let _slot = slots.acquire().await;
-    let Some(Opened { session, .. }) = opened else {
+    let Some(Opened { session: kept, .. }) = opened else {
         return nothing(inner, Failure::CredentialMissing);
     };
+    let Some(session) = kept else { return nothing(inner, Failure::CredentialMissing) };
     let turn = AssertUnwindSafe(session.read(budget)).catch_unwind();
     match timeout(budget + GRACE, turn).await {
         Ok(Ok(reading)) => reading,
         Ok(Err(_)) => {
             // What panicked may be in any state: the next turn begins anew.
-            *opened = None;
+            *kept = None;
             nothing(inner, Failure::Internal { detail: "it panicked: see the server's log".to_owned() })
         }
         Err(_) => {
-            *opened = None;
+            *kept = None;
             nothing(inner, Failure::Timeout { after: budget + GRACE })
         }
     }
