@@ -27,7 +27,7 @@ use crate::auth::{self, Auth};
 use crate::collector::{self, Board, Collector, Scrapers, Targets};
 use crate::config::{Config, StateConfig};
 use crate::data_dir::{DataDir, DataDirError, DataDirLock};
-use crate::kube::catalogue::{Catalogue, Observed, RunsShown};
+use crate::kube::catalogue::{self, Catalogue, Observed, RunsShown};
 use crate::kube::past::Past;
 use crate::mapping_files::MappingsError;
 use crate::pulls::{Desk, Pulls};
@@ -239,16 +239,16 @@ pub fn plane(
     let secrets = Secrets::new(Arc::clone(&states), reader.clone(), workspaces.clone());
     let desk = Desk::default();
     let board = Board::default();
-    let catalogue = Catalogue::new(
-        Arc::clone(&states),
-        projector.clone(),
-        secrets.clone(),
-        shown,
+    let catalogue = Catalogue::new(catalogue::Means {
+        states: Arc::clone(&states),
+        projector: projector.clone(),
+        secrets: secrets.clone(),
+        runs: shown,
         mark,
-        Arc::clone(&clock),
-        desk.clone(),
-        Observed::new(board.clone(), &config.collector),
-    );
+        clock: Arc::clone(&clock),
+        desk: desk.clone(),
+        observed: Observed::new(board.clone(), &config.collector),
+    });
     let collector = Collector::new(collector::Means {
         scrapers,
         targets: Targets::new(secrets.clone(), workspaces.clone(), catalogue.clone()),

@@ -48,7 +48,7 @@ impl Record {
         // What was cut off is no turn.
         let whole = recorded.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         recorded.truncate(whole);
-        let turns = recorded.iter().filter(|byte| **byte == b'\n').count();
+        let turns = recorded.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count();
         if turns == 0 {
             return Err(CliError::Unexpected(format!(
                 "nothing was read of {} in that time: is it observed? See `rezus-server get tenants`",

@@ -52,6 +52,27 @@ pub enum Trouble {
     Damaged,
 }
 
+/// Where what is shown comes from.
+#[derive(Debug)]
+pub struct Means {
+    /// Tenants and versions.
+    pub states: Arc<dyn StateStore>,
+    /// What they declare.
+    pub projector: Projector,
+    /// With what their clusters are reached.
+    pub secrets: Secrets,
+    /// Their runs.
+    pub runs: RunsShown,
+    /// The mark of resource versions.
+    pub mark: Arc<dyn VersionMark>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Which plaintexts are wanted.
+    pub desk: Desk,
+    /// What was observed.
+    pub observed: Observed,
+}
+
 /// All that is shown, and where it comes from.
 #[derive(Clone, Debug)]
 pub struct Catalogue(Arc<Inner>);
@@ -97,16 +118,8 @@ struct Published {
 
 impl Catalogue {
     /// A catalogue of a store's tenants that shows nothing yet.
-    pub fn new(
-        states: Arc<dyn StateStore>,
-        projector: Projector,
-        secrets: Secrets,
-        runs: RunsShown,
-        mark: Arc<dyn VersionMark>,
-        clock: Arc<dyn Clock>,
-        desk: Desk,
-        observed: Observed,
-    ) -> Self {
+    pub fn new(means: Means) -> Self {
+        let Means { states, projector, secrets, runs, mark, clock, desk, observed } = means;
         Self(Arc::new(Inner {
             states,
             projector,
