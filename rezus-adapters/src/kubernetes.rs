@@ -26,6 +26,7 @@ mod objects;
 mod pods;
 mod poll;
 mod session;
+mod summary;
 mod task;
 mod text;
 mod trouble;

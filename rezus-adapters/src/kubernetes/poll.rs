@@ -1,5 +1,6 @@
 //! What is asked for anew in each turn, one after the other on one connection.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -33,7 +34,7 @@ pub(super) struct Poll<'a> {
 
 /// What is asked for.
 struct Question {
-    path: &'static str,
+    path: Cow<'static, str>,
     verb: &'static str,
     resource: &'static str,
     bytes: u64,
@@ -43,7 +44,7 @@ struct Question {
 
 impl Question {
     const fn json(path: &'static str, verb: &'static str, resource: &'static str, bytes: u64) -> Self {
-        Self { path, verb, resource, bytes, json: true, also: None }
+        Self { path: Cow::Borrowed(path), verb, resource, bytes, json: true, also: None }
     }
 }
 
@@ -113,7 +114,7 @@ impl<'a> Poll<'a> {
     pub(super) async fn failed_checks(&mut self, until: Instant) -> Result<Vec<ApiCheck>, Failure> {
         // A server that is not ready says so with this status, and why in the body.
         let also = Some(StatusCode::INTERNAL_SERVER_ERROR);
-        let path = "/readyz?verbose";
+        let path = Cow::Borrowed("/readyz?verbose");
         let asked = Question { path, verb: "get", resource: "readyz", bytes: ONE, json: false, also };
         failed_checks(&self.bytes(&asked, until).await?)
     }
@@ -179,6 +180,47 @@ impl<'a> Poll<'a> {
         Ok(usage)
     }
 
+    /// What a node's kubelet tells of it (`/stats/summary`): processor and memory alone.
+    pub(super) async fn summary(&mut self, node: &str, until: Instant) -> Result<Usage, Failure> {
+        #[derive(Deserialize)]
+        struct Summary {
+            node: OfNode,
+        }
+        #[derive(Deserialize)]
+        struct OfNode {
+            cpu: Cpu,
+            memory: Memory,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Cpu {
+            time: String,
+            usage_nano_cores: u64,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Memory {
+            working_set_bytes: u64,
+        }
+        // It is the name of a Node, which is no other path: RFC 1123 has neither slashes nor dots alone.
+        if node.starts_with('.')
+            || !node.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.".contains(&byte))
+        {
+            return Err(Failure::Malformed { start: text::clean(node) });
+        }
+        let path = format!("/api/v1/nodes/{node}/proxy/stats/summary?only_cpu_and_memory=true");
+        let asked = Question { path: Cow::Owned(path), ..Question::json("", "get", "nodes/proxy", ONE) };
+        let Summary { node: OfNode { cpu, memory } } = self.read(&asked, until).await?;
+        let at =
+            Timestamp::parse(&cpu.time).map_err(|_| Failure::Malformed { start: text::clean(&cpu.time) })?;
+        Ok(Usage {
+            node: node.to_owned(),
+            at,
+            cpu_nanocores: cpu.usage_nano_cores,
+            memory_bytes: memory.working_set_bytes,
+        })
+    }
+
     async fn read<T: DeserializeOwned>(&mut self, asked: &Question, until: Instant) -> Result<T, Failure> {
         let bytes = self.bytes(asked, until).await?;
         serde_json::from_slice(&bytes).map_err(|_| Failure::Malformed { start: text::start(&bytes) })
@@ -189,7 +231,7 @@ impl<'a> Poll<'a> {
             Some(link) => link,
             None => self.wire.connect(until).await.map_err(told)?,
         };
-        let request = Request::get(question.path)
+        let request = Request::get(&*question.path)
             .body(Body::empty())
             .map_err(|_| Failure::Internal { detail: "a path is none".to_owned() })?;
         let asked = Asked { verb: question.verb, resource: question.resource.to_owned() };

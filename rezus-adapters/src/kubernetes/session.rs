@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use super::nodes::Nodes;
 use super::pods::Pods;
 use super::poll::{Leases, Poll};
+use super::summary::Summaries;
 use super::watch::{Turns, Watch};
 use super::wire::Wire;
 
@@ -36,6 +37,7 @@ pub(super) struct KubernetesSession {
     news: channel::Sender<u64>,
     seen: u64,
     leases: Freshest,
+    summaries: Summaries,
 }
 
 /// What begins with the first answer: nothing is watched at a server that never gave one.
@@ -54,23 +56,25 @@ struct Freshest {
 }
 
 impl Freshest {
-    /// Tells whether a list comes from an old copy. That an older one comes twice in a row is a cluster that was restored.
-    fn is_stale(&mut self, leases: &Leases, now: Option<Timestamp>) -> bool {
-        let newest = leases.renewed.values().max();
-        if let (Some(newest), Some(now)) = (newest, now)
-            && now.since(*newest) > LEASE_DEAD
-        {
-            return true;
-        }
-        let Some(version) = leases.version else { return false };
-        let older = version < self.version;
-        if older && !self.older {
+    /// Takes no list that is older than one before it: it comes from an old copy. That an older one comes twice in a row is
+    /// a cluster that was restored.
+    fn newest(&mut self, leases: Leases) -> Result<Leases, Failure> {
+        let Some(version) = leases.version else { return Ok(leases) };
+        if version < self.version && !self.older {
             self.older = true;
-            return true;
+            return Err(Failure::StaleCache);
         }
         self.version = version;
         self.older = false;
-        false
+        Ok(leases)
+    }
+}
+
+impl Leases {
+    /// Tells whether no node renews its lease any more.
+    fn are_dead(&self, now: Option<Timestamp>) -> bool {
+        let newest = self.renewed.values().max();
+        newest.zip(now).is_some_and(|(newest, now)| now.since(*newest) > LEASE_DEAD)
     }
 }
 
@@ -84,6 +88,7 @@ impl KubernetesSession {
             news: channel::Sender::new(0),
             seen: 0,
             leases: Freshest::default(),
+            summaries: Summaries::default(),
         }
     }
 
@@ -104,10 +109,12 @@ impl KubernetesSession {
         let cluster_uid = parts.take("identity", poll.cluster_uid(share(REQUESTS - 2)).await);
         let leases = poll.leases(share(REQUESTS - 3)).await;
         let server_time = wire.date();
-        let leases = parts.take("leases", self.judged(leases, server_time));
-        let usage = parts.take("usage", poll.usage(share(REQUESTS - 4)).await);
-        // Its connection is closed: until the next turn it would only be kept.
-        drop(poll);
+        let leases = parts.take("leases", leases.and_then(|leases| self.leases.newest(leases)));
+        if leases.as_ref().is_some_and(|leases| leases.are_dead(server_time)) {
+            // The copy may be old, or nobody can write any more: what they say is told either way.
+            parts.failures.push(("leases".to_owned(), Failure::StaleCache));
+        }
+        let usage = poll.usage(share(REQUESTS - 4)).await;
         if !parts.proved {
             // A watch that nothing came by proves nothing where nothing else is answered.
             let first = parts.failures.into_iter().next().map(|(_, failure)| failure);
@@ -128,6 +135,16 @@ impl KubernetesSession {
             }
             nodes
         });
+        let usage = match (usage, &nodes) {
+            (Err(Failure::NotInstalled { .. }), Some(nodes)) => {
+                // Half of what is left: the pods are read as well.
+                self.summaries.read(&mut poll, nodes, share(1)).await
+            }
+            (usage, _) => usage,
+        };
+        // Its connection is closed: until the next turn it would only be kept.
+        drop(poll);
+        let usage = parts.take("usage", usage).filter(|usage| !usage.is_empty());
         let pods = watches.pods.read(until, |pods| pods.summary(now)).await;
         let pods = parts.take("pods", pods);
         let facts = Kubernetes { version, cluster_uid, server_time, failed_checks, nodes, pods, usage };
@@ -136,11 +153,6 @@ impl KubernetesSession {
 
     fn identity_holds(&self) -> Result<(), Failure> {
         self.wire.identity.check(self.clock.now())
-    }
-
-    fn judged(&mut self, leases: Result<Leases, Failure>, now: Option<Timestamp>) -> Result<Leases, Failure> {
-        let leases = leases?;
-        if self.leases.is_stale(&leases, now) { Err(Failure::StaleCache) } else { Ok(leases) }
     }
 }
 

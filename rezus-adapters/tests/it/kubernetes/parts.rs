@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use rezus_core::base::Clock as _;
+use rezus_core::observed::facts::Usage;
 use rezus_core::observed::{Failure, Reading};
 
 use tokio::time::timeout;
@@ -45,13 +46,37 @@ async fn what_a_client_may_not_read_is_told_by_verb_and_resource() {
 }
 
 #[tokio::test]
-async fn a_cluster_without_metrics_has_none_installed() {
+async fn without_a_metrics_server_kubelets_are_asked_themselves() {
     let lab = Lab::start().await;
     lab.fake.uninstall_metrics();
-    let reading = lab.open().read(AMPLE).await;
-    assert_eq!(part(&reading, "usage"), Failure::NotInstalled { what: "metrics.k8s.io".to_owned() });
+    let mut session = lab.open();
+    let usage = whole(session.read(AMPLE).await).usage.unwrap();
+    let told = |usage: &Usage| (usage.node.clone(), usage.cpu_nanocores, usage.memory_bytes);
+    let expected = |node: &str| (node.to_owned(), 87_654_321, 3_000_000);
+    let nodes = ["node-0000", "node-0001", "node-0002"];
+    assert_eq!(usage.iter().map(told).collect::<Vec<_>>(), nodes.map(expected));
+    // Not again in the next turn, and what was told is still known.
+    let asked = || -> usize {
+        let of_kubelets = |(path, times): (String, usize)| path.contains("/proxy/").then_some(times);
+        lab.fake.asked().into_iter().filter_map(of_kubelets).sum()
+    };
+    assert_eq!(asked(), 3);
+    assert_eq!(whole(session.read(AMPLE).await).usage, Some(usage));
+    assert_eq!(asked(), 3);
+}
+
+#[tokio::test]
+async fn where_kubelets_may_not_be_asked_that_is_told_once() {
+    let lab = Lab::start().await;
+    lab.fake.uninstall_metrics();
+    lab.fake.forbid("summary");
+    let mut session = lab.open();
+    let reading = session.read(AMPLE).await;
+    let refused = Failure::Forbidden { verb: "get".to_owned(), resource: "nodes/proxy".to_owned() };
+    assert_eq!(part(&reading, "usage"), refused);
     let facts = some(reading);
     assert_eq!((facts.usage, facts.nodes.map(|nodes| nodes.len())), (None, Some(3)));
+    assert_eq!(whole(session.read(AMPLE).await).usage, None);
 }
 
 #[tokio::test]
@@ -84,7 +109,8 @@ async fn that_no_node_renews_its_lease_is_an_old_copy() {
     lab.clock.advance(Duration::from_secs(121));
     let reading = session.read(AMPLE).await;
     assert_eq!(part(&reading, "leases"), Failure::StaleCache);
-    assert!(some(reading).nodes.unwrap().iter().all(|node| node.lease_renewed_at.is_none()));
+    // They are told all the same: that none is renewed witnesses a lost quorum.
+    assert!(some(reading).nodes.unwrap().iter().all(|node| node.lease_renewed_at.is_some()));
     // One that is renewed tells that the others are dead.
     lab.fake.renew("node-0002", lab.clock.now());
     let nodes = whole(session.read(AMPLE).await).nodes.unwrap();

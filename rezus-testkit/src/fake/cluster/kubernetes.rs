@@ -234,7 +234,8 @@ impl FakeKubernetes {
         drop(listening.wait_for(|listening| *listening == listens).await);
     }
 
-    /// Refuses a resource (403): `nodes`, `pods`, `leases`, `namespaces`, `metrics`, `version` or `readyz`.
+    /// Refuses a resource (403): `nodes`, `pods`, `leases`, `namespaces`, `metrics`, `summary`, `version` or
+    /// `readyz`.
     pub fn forbid(&self, resource: &str) {
         lock(&self.shared().behaviour).forbidden.insert(resource.to_owned());
         self.cut();

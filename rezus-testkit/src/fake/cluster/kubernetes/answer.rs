@@ -143,6 +143,7 @@ async fn respond(
         "/api/v1/pods" => "pods",
         "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases" => "leases",
         "/apis/metrics.k8s.io/v1beta1/nodes" if !behaviour.no_metrics => "metrics",
+        path if path.starts_with("/api/v1/nodes/") && path.ends_with("/proxy/stats/summary") => "summary",
         _ => return status(StatusCode::NOT_FOUND, "NotFound"),
     };
     if request.method() != Method::GET {
@@ -165,6 +166,7 @@ async fn respond(
             json_response(StatusCode::OK, full(object.to_string()))
         }
         "leases" => json_response(StatusCode::OK, full(leases(shared))),
+        "summary" => json_response(StatusCode::OK, full(summary(shared))),
         "metrics" => json_response(StatusCode::OK, full(metrics(shared))),
         listed if watching => watch(shared, listed, query, behaviour.watch_gone),
         listed => json_response(StatusCode::OK, full(list(shared, listed, query))),
@@ -201,6 +203,13 @@ fn metrics(shared: &Shared) -> String {
     };
     let items: Vec<_> = lock(&shared.world).names("nodes").iter().map(usage).collect();
     json!({"kind": "NodeMetricsList", "metadata": {}, "items": items}).to_string()
+}
+
+fn summary(shared: &Shared) -> String {
+    let at = shared.clock.now().to_string();
+    let cpu = json!({"time": at, "usageNanoCores": 87_654_321, "usageCoreNanoSeconds": 1});
+    json!({"node": {"cpu": cpu, "memory": {"time": at, "workingSetBytes": 3_000_000}}, "pods": []})
+        .to_string()
 }
 
 fn list(shared: &Shared, resource: &'static str, query: &BTreeMap<&str, &str>) -> String {
