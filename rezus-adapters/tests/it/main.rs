@@ -5,6 +5,7 @@
 mod kubernetes;
 mod node_metrics;
 mod process;
+mod recorded;
 mod sqlite;
 mod sqlite_file;
 mod talos;

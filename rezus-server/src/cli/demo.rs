@@ -4,6 +4,7 @@ use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 
 use bytes::Bytes;
 use clap::Args;
@@ -19,6 +20,16 @@ use crate::serve::{Running, ServeError};
 
 const CONFIGURATION: &str = include_str!("../../../examples/backend/main.tf");
 const SHIPPED_STATE: &str = include_str!("../../../examples/backend/demo.tfstate");
+
+/// Recordings of a cluster as the example declares it, by their files' names; the first is replayed.
+const RECORDINGS: [(&str, &str); 3] = [
+    ("healthy", include_str!("../../../examples/clusters/healthy.jsonl")),
+    ("quorum-lost", include_str!("../../../examples/clusters/quorum-lost.jsonl")),
+    ("half-gone", include_str!("../../../examples/clusters/half-gone.jsonl")),
+];
+
+/// How long it is waited for the machines to be observed: the first turns of tenants are spread over seconds.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Show what rezus does: start a server, apply an example to it, print what came of it, stay up.
 #[derive(Debug, Args)]
@@ -62,6 +73,9 @@ impl Demo {
         // Through the socket one is admin. The tool gets a token of its own, for this tenant's state alone.
         let client = Client::by_socket(&DataDir::new(&config.server.data_dir)).await?;
         client.post("/rezus/v1/tenants", &json!({ "name": tenant.as_str() })).await?;
+        let recordings = write_recordings(&config.server.data_dir)?;
+        let replayed = recordings.join(file_of(RECORDINGS[0].0));
+        client.patch(&format!("/rezus/v1/tenants/{tenant}"), &json!({ "recording": replayed })).await?;
         if let Some(tool) = find_tool() {
             let new = json!({ "tenant": tenant.as_str(), "note": "the demo's own apply" });
             let made = client.post("/rezus/v1/tokens", &new).await?;
@@ -77,8 +91,21 @@ impl Demo {
 
         say("\nWhat is declared now:\n")?;
         show::list(&client, &tenant, Output::Table, &mut io::stdout()).await?;
-        say("\nAs machines:\n")?;
-        get::print_machines(&client, &tenant, &mut io::stdout()).await?;
+        say(
+            "\nAs machines. There is no such cluster here: READY and SEEN are those of a recording, replayed as if it were now:\n",
+        )?;
+        get::print_machines(&client, &tenant, PATIENCE, &mut io::stdout()).await?;
+        say(
+            "\nTwo more recordings show such a cluster in trouble: quorum-lost loses two control planes after three minutes, half-gone has lost half of its machines. To replay one, and look again some seconds later:\n",
+        )?;
+        for (name, _) in &RECORDINGS[1..] {
+            say(&format!(
+                "  rezus-server tenant configure {tenant} --recording {} --data-dir {}",
+                recordings.join(file_of(name)).display(),
+                config.server.data_dir.display(),
+            ))?;
+        }
+        say(&format!("  rezus-server get machines --data-dir {}", config.server.data_dir.display()))?;
         say(&format!(
             "\nA configuration of your own keeps its state here with:\n\n{}\nand a token for it:\n\n  export TF_HTTP_USERNAME=rezus TF_HTTP_PASSWORD=$(rezus-server token create --backend demo --data-dir {} | head -n 1)\n",
             backend_config::block(&address),
@@ -108,6 +135,21 @@ impl Demo {
             None => Ok(tempfile::Builder::new().prefix("rezus-demo-").tempdir()?.keep()),
         }
     }
+}
+
+/// Writes the recordings where the server can read them, by absolute paths; returns their directory.
+fn write_recordings(data_dir: &Path) -> Result<PathBuf, CliError> {
+    let directory = data_dir.join("recordings");
+    let file = |source| CliError::File { path: directory.display().to_string(), what: "written", source };
+    std::fs::create_dir_all(&directory).map_err(file)?;
+    for (name, recording) in RECORDINGS {
+        std::fs::write(directory.join(file_of(name)), recording).map_err(file)?;
+    }
+    directory.canonicalize().map_err(file)
+}
+
+fn file_of(recording: &str) -> String {
+    format!("{recording}.jsonl")
 }
 
 fn say(text: &str) -> Result<(), CliError> {

@@ -1,14 +1,16 @@
-//! `get`, `diff` and `explain`: what is declared, as resources.
+//! `get`, `diff` and `explain`: what is declared, as resources, and with `get` how it is.
 
 use std::io::Write;
+use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use rezus_core::base::TenantName;
+use rezus_core::base::{TenantName, Timestamp};
 use serde_json::Value;
 
 use super::client::Client;
 use super::table::{self, cell, items};
 use super::{CliError, Target, print_json};
+use crate::compose::now;
 
 const API: &str = "/apis/rezuscloud.io/v1alpha1";
 
@@ -106,13 +108,13 @@ impl Get {
 }
 
 /// The cells of an object.
-type Row = fn(&Value) -> Vec<String>;
+type Row = fn(&Value, Timestamp) -> Vec<String>;
 
 /// Prints a list as a table.
 fn print(kind: Kind, list: &Value, wide: bool, out: &mut dyn Write) -> Result<(), CliError> {
     let (heads, more, row): (&[&str], &[&str], Row) = match kind {
         Kind::Tenants => (
-            &["NAME", "CLUSTER", "MACHINES", "GROUPS", "SPEC"],
+            &["NAME", "CLUSTER", "MACHINES", "GROUPS", "SPEC", "READY", "SEEN"],
             &["KUBERNETES", "TALOS", "ENDPOINT", "VERSION"],
             tenant_row,
         ),
@@ -122,7 +124,7 @@ fn print(kind: Kind, list: &Value, wide: bool, out: &mut dyn Write) -> Result<()
             node_group_row,
         ),
         Kind::Machines => (
-            &["TENANT", "NAME", "ROLE", "ADDRESS", "PROVIDER", "GROUP"],
+            &["TENANT", "NAME", "ROLE", "ADDRESS", "PROVIDER", "GROUP", "READY", "SEEN"],
             &["TYPE", "REGION", "ZONE", "PROVIDER-ID", "STATE-ADDRESS"],
             machine_row,
         ),
@@ -130,31 +132,43 @@ fn print(kind: Kind, list: &Value, wide: bool, out: &mut dyn Write) -> Result<()
     };
     let all: Vec<&str> = heads.iter().chain(more).copied().collect();
     let columns = if wide { all.len() } else { heads.len() };
-    let rows = items(list).iter().map(|item| row(item).into_iter().take(columns).collect());
+    let now = now();
+    let rows = items(list).iter().map(|item| row(item, now).into_iter().take(columns).collect());
     table::print(&all[..columns], rows, out)?;
     Ok(())
 }
 
-fn tenant_row(tenant: &Value) -> Vec<String> {
-    let spec = &tenant["spec"];
-    let conditions = tenant["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let available = conditions.iter().find(|condition| condition["type"] == "SpecAvailable");
+fn tenant_row(tenant: &Value, now: Timestamp) -> Vec<String> {
+    let (spec, status) = (&tenant["spec"], &tenant["status"]);
+    let machines = &status["machines"];
+    // Before any node was listed, none is known to be ready or not.
+    let ready = match &status["kubernetes"] {
+        Value::Null => "-".to_owned(),
+        _ => format!("{}/{}", cell(&machines["ready"]), cell(&machines["declared"])),
+    };
     [
-        &tenant["metadata"]["name"],
-        &spec["clusterName"],
-        &spec["machines"],
-        &spec["nodeGroups"],
-        available.map_or(&Value::Null, |condition| &condition["reason"]),
-        &spec["kubernetesVersion"],
-        &spec["talosVersion"],
-        &spec["endpoint"],
-        &spec["state"]["version"],
+        cell(&tenant["metadata"]["name"]),
+        cell(&spec["clusterName"]),
+        cell(&spec["machines"]),
+        cell(&spec["nodeGroups"]),
+        cell(&condition(tenant, "SpecAvailable")["reason"]),
+        ready,
+        table::age(&status["observedAt"], now),
+        cell(&spec["kubernetesVersion"]),
+        cell(&spec["talosVersion"]),
+        cell(&spec["endpoint"]),
+        cell(&spec["state"]["version"]),
     ]
-    .map(cell)
-    .to_vec()
+    .into()
 }
 
-fn node_group_row(group: &Value) -> Vec<String> {
+/// The condition of that type; nothing where an object has none.
+fn condition<'o>(object: &'o Value, kind: &str) -> &'o Value {
+    let mut conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.find(|condition| condition["type"] == kind).unwrap_or(&Value::Null)
+}
+
+fn node_group_row(group: &Value, _: Timestamp) -> Vec<String> {
     let (metadata, spec) = (&group["metadata"], &group["spec"]);
     let mut row =
         [&metadata["namespace"], &metadata["name"], &spec["role"], &spec["count"], &spec["provider"]]
@@ -164,7 +178,7 @@ fn node_group_row(group: &Value) -> Vec<String> {
     row
 }
 
-fn machine_row(machine: &Value) -> Vec<String> {
+fn machine_row(machine: &Value, now: Timestamp) -> Vec<String> {
     let (metadata, spec) = (&machine["metadata"], &machine["spec"]);
     let addresses = spec["addresses"].as_array().map(Vec::as_slice).unwrap_or_default();
     let of_type = |kind: &str| addresses.iter().find(move |address| address["type"] == kind);
@@ -172,23 +186,24 @@ fn machine_row(machine: &Value) -> Vec<String> {
         .or_else(|| of_type("ExternalIP"))
         .map_or(&Value::Null, |found| &found["address"]);
     [
-        &metadata["namespace"],
-        &metadata["name"],
-        &spec["role"],
-        address,
-        &spec["provider"],
-        &spec["nodeGroup"],
-        &spec["instanceType"],
-        &spec["region"],
-        &spec["zone"],
-        &spec["providerID"],
-        &spec["address"],
+        cell(&metadata["namespace"]),
+        cell(&metadata["name"]),
+        cell(&spec["role"]),
+        cell(address),
+        cell(&spec["provider"]),
+        cell(&spec["nodeGroup"]),
+        cell(&condition(machine, "Ready")["status"]),
+        table::age(&machine["status"]["observedAt"], now),
+        cell(&spec["instanceType"]),
+        cell(&spec["region"]),
+        cell(&spec["zone"]),
+        cell(&spec["providerID"]),
+        cell(&spec["address"]),
     ]
-    .map(cell)
-    .to_vec()
+    .into()
 }
 
-fn provider_row(provider: &Value) -> Vec<String> {
+fn provider_row(provider: &Value, _: Timestamp) -> Vec<String> {
     let spec = &provider["spec"];
     let types = spec["resourceTypes"].as_array().map_or(0, Vec::len);
     vec![
@@ -204,14 +219,23 @@ fn joined(list: &Value) -> String {
     if texts.is_empty() { "-".to_owned() } else { texts.join(",") }
 }
 
-/// Prints a tenant's machines, for the demo.
+/// Prints a tenant's machines once each of them was observed, or after so long in any case: for the demo.
 pub(super) async fn print_machines(
     client: &Client,
     tenant: &TenantName,
+    patience: Duration,
     out: &mut dyn Write,
 ) -> Result<(), CliError> {
-    let list = client.get(&format!("{API}/namespaces/{tenant}/machines"), &[]).await?;
-    print(Kind::Machines, &list, false, out)
+    let path = format!("{API}/namespaces/{tenant}/machines");
+    let until = Instant::now() + patience;
+    loop {
+        let list = client.get(&path, &[]).await?;
+        let is_observed = |machine: &Value| machine["status"]["observedAt"].is_string();
+        if items(&list).iter().all(is_observed) || Instant::now() >= until {
+            return print(Kind::Machines, &list, false, out);
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
 }
 
 /// Compare two versions of a tenant's state, as resources.

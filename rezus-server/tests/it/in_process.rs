@@ -138,7 +138,7 @@ impl InProcess {
         directory: Option<TempDir>,
     ) -> Self {
         let clock = ManualClock::default();
-        let plane = compose::plane(config, stores, executor, Arc::new(clock.clone()), mappings());
+        let plane = compose::plane(config, stores, executor, Vec::new(), Arc::new(clock.clone()), mappings());
         Self { router: compose::router(&plane), clock, plane, directory }
     }
 

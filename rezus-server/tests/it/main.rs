@@ -19,6 +19,7 @@ mod lock;
 mod projection;
 mod protocol;
 mod real_client;
+mod recordings;
 mod replay;
 mod runs;
 mod server;
