@@ -197,7 +197,7 @@ mod tests {
         let all: Vec<_> = (0..1_000).map(|number| jitter(&name(number), Source::Kubernetes, span)).collect();
         for third in 0..3 {
             let (from, to) = (span * third / 3, span * (third + 1) / 3);
-            let count = all.iter().filter(|wait| (from..to).contains(wait)).count();
+            let count = all.iter().filter(|wait| (from..to).contains(*wait)).count();
             assert!((200..470).contains(&count), "{count}");
         }
         assert_eq!(jitter(&name(7), Source::Talos, span), jitter(&name(7), Source::Talos, span));
