@@ -63,6 +63,10 @@ async fn d05_a_tenant_that_is_cut_off_is_unknown_and_last_seen_then_in_every_pla
         let cell = row[column].as_str().unwrap_or_else(|| panic!("{row}"));
         assert!(cell.starts_with("5m") || cell.starts_with("6m"), "{target}: {row}");
     }
+    for target in ["/tenants", "/namespaces/web/nodegroups", "/nodegroups"] {
+        let row = &lab.rows(target).await[0];
+        assert_eq!(row["Ready"], "<unknown>", "{target}: {row}");
+    }
     assert_eq!(lab.metric("up", "web", "kubernetes").await, Some(0.0));
     assert!(lab.metric("observation_age_seconds", "web", "kubernetes").await.unwrap() > 300.0);
 }
