@@ -59,7 +59,7 @@ pub(crate) async fn scripted() -> Outcome<Vec<Row>> {
         runs: RunsConfig { allow_without_auth: true, ..RunsConfig::default() },
         ..Config::default()
     };
-    let plane = compose::plane(&config, Stores::of(store), shared, clock, mappings);
+    let plane = compose::plane(&config, Stores::of(store), shared, Vec::new(), clock, mappings);
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let url = format!("http://{}", listener.local_addr()?);
     plane.listeners.set(vec![url.clone()]).map_err(|_| "the listeners are known before they are")?;

@@ -6,6 +6,8 @@ mod machine;
 mod memory;
 mod parts;
 mod tenant;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 

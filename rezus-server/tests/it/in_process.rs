@@ -13,6 +13,7 @@ use rezus_adapters::sqlite::SqliteStore;
 use rezus_core::access::{Access, AccountStore, Identity};
 use rezus_core::declared::mapping::Mappings;
 use rezus_core::runs::executor::TofuExecutor;
+use rezus_server::collector::Scrapers;
 use rezus_server::compose::{self, Plane, Stores};
 use rezus_server::config::{AuthConfig, Config, LimitsConfig, StateConfig};
 use rezus_server::peer::Peer;
@@ -137,8 +138,19 @@ impl InProcess {
         executor: Arc<dyn TofuExecutor>,
         directory: Option<TempDir>,
     ) -> Self {
-        let clock = ManualClock::default();
-        let plane = compose::plane(config, stores, executor, Vec::new(), Arc::new(clock.clone()), mappings());
+        Self::reading(config, stores, executor, Vec::new(), ManualClock::default(), directory)
+    }
+
+    /// A plane over stores that reads clusters by these scrapers, once its collector is run.
+    pub(crate) fn reading(
+        config: &Config,
+        stores: Stores,
+        executor: Arc<dyn TofuExecutor>,
+        scrapers: Vec<Scrapers>,
+        clock: ManualClock,
+        directory: Option<TempDir>,
+    ) -> Self {
+        let plane = compose::plane(config, stores, executor, scrapers, Arc::new(clock.clone()), mappings());
         Self { router: compose::router(&plane), clock, plane, directory }
     }
 

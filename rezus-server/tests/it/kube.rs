@@ -18,7 +18,7 @@ use crate::projection::machines;
 const API: &str = "/apis/rezuscloud.io/v1alpha1";
 
 /// How kubectl asks for tables.
-const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
+pub(crate) const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
 
 /// The tenant `web` with machines `a`, `b` (workers in a group each) and `c` (a control plane), and `other` with `x`.
 async fn two_tenants() -> InProcess {

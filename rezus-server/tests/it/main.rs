@@ -16,6 +16,7 @@ mod in_process;
 mod kube;
 mod kubectl;
 mod lock;
+mod observed;
 mod projection;
 mod protocol;
 mod real_client;

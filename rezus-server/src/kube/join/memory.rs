@@ -15,8 +15,9 @@ use crate::kube::kinds::KindInfo;
 use crate::kube::object::Condition;
 use crate::kube::observed::of_collector;
 
-/// How long what is shown may be older than what is known where nothing else is new.
-const QUIET: Duration = Duration::from_mins(5);
+/// How long what is shown may be older than what is known where nothing else is new: longer than ten turns of any source
+/// take, so that a cluster that stays as it is makes fewer changes than it has machines.
+const QUIET: Duration = Duration::from_mins(12);
 
 /// How many transitions are told at a time, of each kind of object: a cluster that comes up is no thousand events.
 const EVENTS: usize = 50;

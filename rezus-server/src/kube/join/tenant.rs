@@ -107,7 +107,11 @@ pub(super) fn group(counts: &Counts, observed_at: Option<Timestamp>) -> Told<Nod
         "of {declared} machines {ready} are ready, {not_ready} not, {missing} missing, {unknown} unknown"
     );
     let status = NodeGroupStatus { machines: Some(shown(counts)), ..NodeGroupStatus::default() };
-    let number = |count: usize| Row::default().number(u64::try_from(count).unwrap_or(u64::MAX));
+    let is_known = ready + not_ready + missing > 0;
+    let number = |count: usize| match u64::try_from(count) {
+        Ok(count) if is_known => Row::default().number(count),
+        _ => Row::default().unknown(),
+    };
     Told {
         conditions: vec![Said { kind: "Ready", holds: word, reason: reason.to_owned(), message }],
         news: status.clone(),
@@ -165,9 +169,11 @@ pub(super) fn tenant(
     for source in &mut news.sources {
         source.answered_at = None;
     }
-    let ready = match kubernetes {
-        None => Row::default().unknown(),
-        Some(_) => Row::default().text(Some(&format!("{}/{}", counts.ready, counts.claimed))),
+    // Where nobody knows of any machine, none being ready is not known either.
+    let ready = if seen.of_nodes == Freshness::Unknown {
+        Row::default().unknown()
+    } else {
+        Row::default().text(Some(&format!("{}/{}", counts.ready, counts.claimed)))
     };
     let cells =
         vec![ready, observed_at.map_or_else(|| Row::default().unknown(), |at| Row::default().age(at))];
