@@ -10,20 +10,20 @@
 
 mod condition;
 mod machine;
-mod observed;
 mod run;
 mod state_version;
+mod status;
 mod tenant;
 
 pub use condition::{Condition, Problem};
 pub use machine::{MachineSpec, MachineStatus, NodeAddress, NodeGroupSpec, NodeGroupStatus};
-pub use observed::{
+pub use run::{NodeGroupChanges, PlannedChange, RunSpec, RunStatus, RunSummary, UnrecordedResource};
+pub use state_version::StateVersionSpec;
+pub use status::{
     EtcdSummary, FilesystemStatus, FoundBy, KubernetesSummary, LoadStatus, MachineCounts, MemoryStatus,
     MetricsStatus, NodeResources, NodeStatus, NodeTaint, NodeUsage, PodTrouble, PodsSummary, ServiceStatus,
     SourceStatus, TalosStatus, UnmetStatus,
 };
-pub use run::{NodeGroupChanges, PlannedChange, RunSpec, RunStatus, RunSummary, UnrecordedResource};
-pub use state_version::StateVersionSpec;
 pub use tenant::{
     ProviderConfig, ProviderSpec, ResourceType, TenantSpec, TenantState, TenantStatus, TypeCount,
 };

@@ -57,14 +57,14 @@ impl Timestamp {
 }
 
 /// As its text: RFC 3339.
-#[cfg(feature = "observed")]
+#[cfg(feature = "serde")]
 impl serde::Serialize for Timestamp {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-#[cfg(feature = "observed")]
+#[cfg(feature = "serde")]
 impl<'de> serde::Deserialize<'de> for Timestamp {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
