@@ -71,6 +71,6 @@ impl Session for Replay {
     }
 
     async fn changed(&mut self) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
