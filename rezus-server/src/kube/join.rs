@@ -128,7 +128,7 @@ fn replaced<'a>(
 /// Says of everything that nobody looks.
 fn off(declared: &Declared, now: Timestamp) -> Joined {
     let machines = declared.machines.iter().map(|(name, _)| (name.clone(), observed::machine_disabled(now)));
-    let groups = declared.groups.iter().map(|(name, _)| (name.clone(), observed::group_not_observed()));
+    let groups = declared.groups.iter().map(|(name, _)| (name.clone(), observed::group_disabled(now)));
     Joined {
         machines: machines.collect(),
         groups: groups.collect(),

@@ -32,9 +32,11 @@ pub(super) fn machine_not_observed(since: Timestamp) -> Piece {
     Piece::new(&[ready]).cells([Row::default().text(Some("Unknown")), Row::default().unknown()])
 }
 
-/// Of a node group none of whose machines was seen.
-pub(super) fn group_not_observed() -> Piece {
-    Piece::new(&[]).cells([Row::default().unknown(), Row::default().unknown()])
+/// Of a node group none of whose machines was seen. It holds since the group is declared.
+pub(super) fn group_not_observed(since: Timestamp) -> Piece {
+    let message = "none of its machines was observed yet".to_owned();
+    let ready = of_collector("Ready", "Unknown", "NotObserved", message, since);
+    Piece::new(&[ready]).cells([Row::default().unknown(), Row::default().unknown()])
 }
 
 /// Of a tenant whose cluster was not observed.
@@ -46,6 +48,12 @@ pub(super) fn tenant_not_observed() -> Piece {
 pub(super) fn machine_disabled(now: Timestamp) -> Piece {
     let ready = of_collector("Ready", "Unknown", "Disabled", DISABLED.to_owned(), now);
     Piece::new(&[ready]).cells([Row::default().text(Some("Unknown")), Row::default().unknown()])
+}
+
+/// Of a node group of a cluster that is not observed.
+pub(super) fn group_disabled(now: Timestamp) -> Piece {
+    let ready = of_collector("Ready", "Unknown", "Disabled", DISABLED.to_owned(), now);
+    Piece::new(&[ready]).cells([Row::default().unknown(), Row::default().unknown()])
 }
 
 /// Of a tenant whose cluster is not observed.

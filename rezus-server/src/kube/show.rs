@@ -138,13 +138,14 @@ fn main_address(machine: &Machine) -> Option<&str> {
 pub fn node_group(group: &NodeGroup, tenant: &str, lifetime: Option<&Lifetime>) -> Draft {
     let object = declared(bare_node_group(group), tenant, lifetime);
     let role = group.role.map(Role::as_str);
+    let created = times(lifetime).0;
     let cells = Row::default()
         .text(Some(&group.object_name))
         .text(role)
         .number(group.count)
         .observed()
         .observed()
-        .age(times(lifetime).0)
+        .age(created)
         .text(group.provider.as_deref())
         .text(Some(&group.instance_types.join(",")))
         .text(Some(&group.regions.join(",")));
@@ -152,7 +153,7 @@ pub fn node_group(group: &NodeGroup, tenant: &str, lifetime: Option<&Lifetime>) 
         ("spec.role", role.map(ToOwned::to_owned)),
         ("spec.provider", group.provider.as_ref().map(ToString::to_string)),
     ];
-    Draft::new(&NODE_GROUP, object, fields, cells).until_observed(observed::group_not_observed())
+    Draft::new(&NODE_GROUP, object, fields, cells).until_observed(observed::group_not_observed(created))
 }
 
 /// Shows an object whose spec is not known: its state is encrypted or damaged, and an earlier one declared it.
@@ -169,8 +170,11 @@ pub fn remembered(name: &str, tenant: &str, lifetime: &Lifetime, is_machine: boo
         let row = row.unknown().observed().observed().age(created);
         (0..3).fold(row, |row, _| row.text(None))
     };
-    let piece =
-        if is_machine { observed::machine_not_observed(created) } else { observed::group_not_observed() };
+    let piece = if is_machine {
+        observed::machine_not_observed(created)
+    } else {
+        observed::group_not_observed(created)
+    };
     Draft::new(kind, object, Vec::new(), cells).until_observed(piece)
 }
 

@@ -264,6 +264,10 @@ fn cases(method: &str, route: &str) -> Option<Vec<(String, String)>> {
             (format!("{target}?address={ADDRESS}"), String::new()),
             (format!("{target}?address=terraform_data.unmarked"), String::new()),
         ]),
+        // It goes on until somebody ends it: what it tells is looked at where a cluster is read.
+        ("GET", "/rezus/v1/tenants/{tenant}/readings") => {
+            Some(vec![("/rezus/v1/tenants/nobody/readings".to_owned(), String::new())])
+        }
         ("POST", "/rezus/v1/tenants") => {
             each(target, vec![SECRETS.concat(), json!({ "name": SECRETS[0], "x": 1 }).to_string()])
         }
@@ -274,6 +278,10 @@ fn cases(method: &str, route: &str) -> Option<Vec<(String, String)>> {
                 json!({ "dir": SECRETS[2] }).to_string(),
                 json!({ "encryption": SECRETS[0] }).to_string(),
                 json!({ "kubeconfigFile": SECRETS[0] }).to_string(),
+                json!({ "collect": SECRETS[0] }).to_string(),
+                json!({ "destinations": SECRETS }).to_string(),
+                json!({ "recording": SECRETS[0] }).to_string(),
+                json!({ "nodeMetrics": SECRETS[0] }).to_string(),
                 json!({ SECRETS[0]: 1 }).to_string(),
                 json!({ "dir": "/", "secretVariables": { "token": SECRETS[0] } }).to_string(),
                 json!({ "dir": "/", "secretVariables": { "token": { "file": "/run/token" } } }).to_string(),

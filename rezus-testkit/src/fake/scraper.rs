@@ -127,7 +127,7 @@ impl Session for Scripted {
 
     async fn changed(&mut self) {
         if self.news.changed().await.is_err() {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 }

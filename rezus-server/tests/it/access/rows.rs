@@ -121,6 +121,16 @@ pub(super) fn rows() -> Vec<Row> {
             .with(r#"{"kubeconfigFile":"/"}"#)
             .answers(422)
             .named("tenant.configure"),
+        row("PATCH", "/rezus/v1/tenants/{tenant}", ADMINS_EVERYWHERE, ADMINS_EVERYWHERE)
+            .with(r#"{"recording":"/"}"#)
+            .named("tenant.configure"),
+        // Where it connects to that others do not reach.
+        row("PATCH", "/rezus/v1/tenants/{tenant}", ADMINS_EVERYWHERE, ADMINS_EVERYWHERE)
+            .with(r#"{"destinations":["127.0.0.1"]}"#)
+            .named("tenant.configure"),
+        admin("PATCH", "/rezus/v1/tenants/{tenant}")
+            .with(r#"{"collect":false,"nodeMetrics":9100}"#)
+            .named("tenant.configure"),
         admin("PATCH", "/rezus/v1/tenants/{tenant}")
             .with(r#"{"encryption":"optional"}"#)
             .named("tenant.configure"),
@@ -146,6 +156,7 @@ pub(super) fn rows() -> Vec<Row> {
             .named("state.rollback"),
         view("GET", "/rezus/v1/tenants/{tenant}/diff").to("/rezus/v1/tenants/{tenant}/diff?from=1&to=1"),
         view("GET", "/rezus/v1/tenants/{tenant}/resources"),
+        view("GET", "/rezus/v1/tenants/{tenant}/readings"),
         edit("POST", "/rezus/v1/tenants/{tenant}/index").with("{}").named("index.rebuild"),
     ];
     rows.extend(accounts());

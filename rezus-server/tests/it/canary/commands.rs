@@ -25,7 +25,24 @@ fn arguments(command: &str, server: &Server) -> Option<Vec<String>> {
         "state list" | "state refusals" | "tenant show" | "backend-config" | "tenant require-locks" => {
             &[TENANT]
         }
-        "tenant configure" => &[TENANT, "--server-dir", "/", "--secret-var", "token=file:/run/token"],
+        "tenant configure" => &[
+            TENANT,
+            "--server-dir",
+            "/",
+            "--secret-var",
+            "token=file:/run/token",
+            "--collect",
+            "on",
+            "--allow-destination",
+            "127.0.0.1",
+            "--node-metrics",
+            "9100",
+        ],
+        // Nothing is read of it.
+        "record" => {
+            let words = [TENANT, "--for", "1s", "--output", &file("recording")];
+            return Some(words.map(str::to_owned).to_vec());
+        }
         "tenant freeze" => &[TENANT, "--reason", "audit"],
         "state diff" | "diff" => &[TENANT, "1", "2"],
         "get" => &["machines", "--tenant", TENANT],

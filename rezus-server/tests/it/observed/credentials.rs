@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use rezus_core::observed::Failure;
+use rezus_testkit::canary::Canary;
 use rezus_testkit::fake::Turn;
-use rezus_testkit::fake::cluster::{Authority, Validity};
+use rezus_testkit::fake::cluster::{Authority, PeerFault, Validity};
 use serde_json::{Value, json};
+use tokio::process::Command;
 
 use super::lab::{Access, INTERVAL, Lab, name, state};
-use super::{facts, live, parts, peers, says};
+use super::{API, facts, live, parts, peers, says};
+use crate::server::{PROGRAM, Settings};
 
 /// What is declared of the machines.
 async fn specs(lab: &Lab) -> Vec<Value> {
@@ -79,6 +82,46 @@ async fn c13_a_new_version_s_certificate_is_used_within_one_cycle_however_long_n
     lab.pass(INTERVAL).await;
     assert_eq!(lab.kubernetes.turns(&name("web")), turns + 1);
     assert_eq!(says(&lab.machine("a").await, "Ready"), ("True", "Ready"));
+}
+
+/// A private key is in nothing that is told of a cluster that is read with it, in no log, and in no recording.
+#[tokio::test]
+async fn the_key_by_which_a_cluster_is_read_is_in_nothing_that_is_told_of_it() {
+    let variables = vec![("REZUS_LOG__LEVEL", "trace".to_owned())];
+    let server = live::server_with("1s", Settings { variables, ..Settings::default() }).await;
+    let kubernetes = live::Kubernetes::start().await;
+    kubernetes.join("a");
+    let admin = kubernetes.api.credential();
+    let key = String::from_utf8(admin.key.to_vec()).unwrap();
+    let encoded = parts(&admin)["client_key"].as_str().unwrap().to_owned();
+    let canary = Canary::new([key.as_str(), encoded.as_str()]);
+    peers::tenant(&server, "web", 1, &kubernetes.api.url(), &admin).await;
+    let ask = || live::machine(&server, "web", "a");
+    live::until("ready", ask, |machine| says(machine, "Ready") == ("True", "Ready")).await;
+    let recording = server.scratch().join("recording");
+    let mut command = Command::new(PROGRAM);
+    command.args(["record", "web", "--for", "5s", "--output"]).arg(&recording);
+    let output = command.arg("--data-dir").arg(server.data_dir()).env_clear().output().await.unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let recorded = std::fs::read(&recording).unwrap();
+    assert!(recorded.windows(8).any(|it| it == b"uid-of-a"), "{}", String::from_utf8_lossy(&recorded));
+    let mut told = vec![("record", recorded), ("the command", [output.stdout, output.stderr].concat())];
+    let machines = format!("{API}/namespaces/web/machines");
+    let tenants = format!("{API}/tenants");
+    for target in ["/metrics", "/api/v1/namespaces/web/events", "/rezus/v1/tenants/web", &machines, &tenants]
+    {
+        told.push((target, server.get(target).await.expect(200, target).body.to_vec()));
+    }
+    told.push(("the log", server.log().into_bytes()));
+    for (what, bytes) in told {
+        let leaks = canary.leaks(&bytes);
+        assert!(!bytes.is_empty() && leaks.is_empty(), "{what}: {leaks:?}");
+    }
+    // What was recorded can be shown again without the cluster.
+    kubernetes.api.set_fault(Some(PeerFault::NotAccepting));
+    live::configure(&server, "web", &["--recording", recording.to_str().unwrap()]).await;
+    let ask = || live::tenant(&server, "web");
+    live::until("replayed", ask, |it| says(it, "KubernetesReachable") == ("True", "Answers")).await;
 }
 
 #[tokio::test]

@@ -1,7 +1,15 @@
 //! What is there and not declared, and what is declared and not there.
 
-use super::lab::{Access, INTERVAL, Lab, state};
+use rezus_core::base::Timestamp;
+use rezus_core::client::{
+    MachineSpec, MachineStatus, NodeGroupSpec, NodeGroupStatus, TenantSpec, TenantStatus,
+};
+use rezus_core::observed::facts::{Facts, Usage};
+use rezus_testkit::fake::Turn;
+
+use super::lab::{Access, INTERVAL, Lab, name, state};
 use super::{facts, says};
+use crate::client_types::round_trip;
 
 #[tokio::test(start_paused = true)]
 async fn e07_a_node_that_no_longer_is_declared_is_told_as_such_while_it_answers() {
@@ -33,4 +41,45 @@ async fn e07_a_machine_whose_node_is_gone_is_missing_while_it_is_declared() {
     lab.tells("web", facts::nodes(&["a", "b"]));
     lab.pass(INTERVAL).await;
     assert_eq!(says(&lab.machine("b").await, "Ready"), ("True", "Ready"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_observes_says_why_in_each_machine_and_group() {
+    let lab = Lab::new();
+    lab.push("web", &state(1, &[("a", "worker")], Access::Kubernetes)).await;
+    let group = async || lab.get("/namespaces/web/nodegroups/worker").await;
+    assert_eq!(says(&group().await, "Ready").0, "Unknown");
+    lab.plane.send("PATCH", "/rezus/v1/tenants/web", r#"{"collect":false}"#).await.expect(200, "PATCH");
+    lab.pass(INTERVAL).await;
+    for object in [group().await, lab.machine("a").await, lab.tenant().await] {
+        assert_eq!(says(&object, "Ready"), ("Unknown", "Disabled"), "{object:#}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn clients_read_all_that_is_observed_and_write_it_as_it_was() {
+    let lab = Lab::new();
+    let mut facts = facts::nodes(&["a", "undeclared"]);
+    if let Facts::Kubernetes(kubernetes) = &mut facts {
+        let usage = Usage {
+            node: "a".to_owned(),
+            at: Timestamp::from_millis(1_796_065_837_000),
+            cpu_nanocores: 1_500_000_000,
+            memory_bytes: 4 << 30,
+        };
+        kubernetes.usage = Some(vec![usage]);
+    }
+    lab.tells("web", facts);
+    let machine = facts::control_plane("a", 1, Some((1, 1, false)));
+    let members = facts::members(&[(1, "a", false)]);
+    lab.talos.set(&name("web"), Turn::Tells(Box::new(facts::talos(vec![machine], Some(members)))));
+    lab.push("web", &state(1, &[("a", "controlplane"), ("b", "worker")], Access::Both)).await;
+    lab.pass(INTERVAL * 2).await;
+    let machine = lab.machine("a").await;
+    for part in ["node", "talos", "foundBy", "observedAt"] {
+        assert!(!machine["status"][part].is_null(), "{part}: {machine:#}");
+    }
+    round_trip::<MachineSpec, MachineStatus>(&lab.plane, "machines").await;
+    round_trip::<NodeGroupSpec, NodeGroupStatus>(&lab.plane, "nodegroups").await;
+    round_trip::<TenantSpec, TenantStatus>(&lab.plane, "tenants").await;
 }
