@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rezus_core::base::{Clock, TenantName, Timestamp};
 use rezus_core::observed::{Credential, Destinations, Target};
@@ -60,7 +61,12 @@ struct Shared {
     taken: AtomicU64,
     /// How often each path was asked for.
     asked: Mutex<BTreeMap<String, usize>>,
+    /// How long a watcher hears nothing until it is told how far the server is.
+    bookmarks: Mutex<Duration>,
 }
+
+/// A real server does so about once a minute: tests need not wait for that.
+const BOOKMARKS: Duration = Duration::from_millis(500);
 
 #[derive(Clone, Debug, Default)]
 struct Behaviour {
@@ -99,6 +105,7 @@ impl FakeKubernetes {
             open: watch::Sender::new(0),
             taken: AtomicU64::new(0),
             asked: Mutex::new(BTreeMap::new()),
+            bookmarks: Mutex::new(BOOKMARKS),
         });
         let accepting = tokio::spawn(listen::accept(Arc::clone(&shared), listener));
         Self { inner: Arc::new(Inner { shared, accepting }) }
@@ -206,6 +213,12 @@ impl FakeKubernetes {
     /// Lets lists tell an older version from now on, as one from an old copy does; `None` for their own again.
     pub fn tell_version(&self, version: Option<u64>) {
         lock(&self.shared().world).told = version;
+    }
+
+    /// Tells watchers how far it is after so long without a change, from the next time on. Half a second if this is never
+    /// called, a minute on real servers.
+    pub fn tell_bookmarks_after(&self, silence: Duration) {
+        *lock(&self.shared().bookmarks) = silence;
     }
 
     /// Is another cluster from now on: another UID of `kube-system`.

@@ -48,7 +48,8 @@ pub struct Call {
 
 /// What all servers of a cluster share.
 struct Shared {
-    cluster: Mutex<Cluster>,
+    /// Shared by all who answer: thousands of machines are not copied for each call.
+    cluster: Mutex<Arc<Cluster>>,
     calls: Mutex<Vec<Call>>,
     authority: Authority,
     clock: ManualClock,
@@ -63,8 +64,8 @@ impl Shared {
         self.cluster().machines.get(index).map_or(Door::Closed, |machine| machine.door)
     }
 
-    fn cluster(&self) -> Cluster {
-        self.cluster.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn cluster(&self) -> Arc<Cluster> {
+        Arc::clone(&self.cluster.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn log(&self, call: Call) {
@@ -122,7 +123,7 @@ impl FakeTalos {
         let addresses: Vec<IpAddr> = cluster.machines.iter().map(|machine| machine.address).collect();
         let authority = Authority::of_ed25519("talos");
         let shared = Arc::new(Shared {
-            cluster: Mutex::new(cluster),
+            cluster: Mutex::new(Arc::new(cluster)),
             calls: Mutex::default(),
             authority,
             clock,
@@ -141,7 +142,7 @@ impl FakeTalos {
 
     /// Changes the cluster.
     pub fn change(&self, change: impl FnOnce(&mut Cluster)) {
-        change(&mut self.shared.cluster.lock().unwrap_or_else(PoisonError::into_inner));
+        change(Arc::make_mut(&mut self.shared.cluster.lock().unwrap_or_else(PoisonError::into_inner)));
     }
 
     /// Changes how one machine's server treats connections that come from now on.

@@ -15,14 +15,12 @@ use hyper::body::{Frame, Incoming};
 use hyper::{Method, Request, Response, StatusCode};
 use rezus_core::base::Timestamp;
 use serde_json::json;
+use tokio::sync::watch::Receiver;
 
 use super::super::PeerFault;
 use super::{Behaviour, Shared, lock};
 
 type Body = UnsyncBoxBody<Bytes, io::Error>;
-
-/// How long a watcher hears nothing until it is told how far the server is.
-const BOOKMARK: Duration = Duration::from_millis(500);
 
 fn full(text: impl Into<Bytes>) -> Body {
     Full::new(text.into()).map_err(|never: Infallible| match never {}).boxed_unsync()
@@ -249,8 +247,8 @@ fn watch(
         moved.mark_unchanged();
         let mut text = told(&shared, resource, from);
         if text.1.is_empty() {
-            drop(tokio::time::timeout(BOOKMARK, moved.changed()).await);
-            text = told(&shared, resource, from);
+            let silence = *lock(&shared.bookmarks);
+            text = heard(&shared, resource, from, silence, &mut moved).await;
         }
         let (version, mut lines) = text;
         if lines.is_empty() {
@@ -261,6 +259,29 @@ fn watch(
         Some((Ok(Bytes::from(lines)), (shared, moved, version)))
     });
     json_response(StatusCode::OK, streamed(lines))
+}
+
+/// The first events after a version, or none after that silence. Changes of other resources are none.
+async fn heard(
+    shared: &Shared,
+    resource: &str,
+    from: u64,
+    silence: Duration,
+    moved: &mut Receiver<u64>,
+) -> (u64, String) {
+    let waiting = async {
+        while moved.changed().await.is_ok() {
+            let text = told(shared, resource, from);
+            if !text.1.is_empty() {
+                return text;
+            }
+        }
+        told(shared, resource, from)
+    };
+    match tokio::time::timeout(silence, waiting).await {
+        Ok(text) => text,
+        Err(_) => told(shared, resource, from),
+    }
 }
 
 /// The events after a version, as lines, and the version that is reached by them.

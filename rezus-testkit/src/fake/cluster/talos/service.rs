@@ -1,5 +1,6 @@
 //! The services that the machines of a fake cluster have, as one connection to one of them sees them.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,7 +28,7 @@ pub(super) struct Connection {
 
 impl Connection {
     /// Finds whom a call is for, and whether it is answered.
-    async fn route<T>(&self, request: &Request<T>, method: &str) -> Result<(Cluster, Machine), Status> {
+    async fn route<T>(&self, request: &Request<T>, method: &str) -> Result<(Arc<Cluster>, Machine), Status> {
         let header = request.metadata().get("node").and_then(|node| node.to_str().ok()).map(str::to_owned);
         let call = Call {
             index: self.index,
@@ -43,7 +44,8 @@ impl Connection {
                 if !here.is_control_plane {
                     return Err(Status::permission_denied("no request forwarding"));
                 }
-                let found = cluster.machines.iter().find(|machine| machine.address.to_string() == node);
+                let address = node.parse::<IpAddr>().ok();
+                let found = cluster.machines.iter().find(|machine| Some(machine.address) == address);
                 let found = found.filter(|machine| !machine.is_dead);
                 found.cloned().ok_or_else(|| {
                     Status::unavailable("connection error: desc = \"transport: dial tcp: no route to host\"")
@@ -63,7 +65,7 @@ impl Connection {
         &self,
         request: &Request<T>,
         method: &str,
-    ) -> Result<(Cluster, Machine), Status> {
+    ) -> Result<(Arc<Cluster>, Machine), Status> {
         let (cluster, machine) = self.route(request, method).await?;
         if !machine.is_control_plane {
             return Err(Status::unimplemented(format!("{method} is only available on control plane nodes")));
