@@ -192,7 +192,7 @@ mod tests {
     fn waits_grow_up_to_ten_minutes() {
         let wait = |times| back_off(times, Duration::from_secs(30)).as_secs();
         assert_eq!([1, 2, 3, 4, 5, 6, 60].map(wait), [30, 60, 120, 240, 480, 600, 600]);
-        assert_eq!(back_off(1, Duration::from_secs(60)), Duration::from_secs(60));
+        assert_eq!(back_off(1, Duration::from_mins(1)), Duration::from_mins(1));
     }
 
     #[test]

@@ -15,8 +15,8 @@ use crate::kube::object::Object;
 
 const PACES: Paces = Paces {
     kubernetes: Pace(Duration::from_secs(30)),
-    talos: Pace(Duration::from_secs(60)),
-    node_metrics: Pace(Duration::from_secs(60)),
+    talos: Pace(Duration::from_mins(1)),
+    node_metrics: Pace(Duration::from_mins(1)),
 };
 
 fn at(seconds: i64) -> Timestamp {

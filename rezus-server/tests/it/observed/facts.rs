@@ -38,7 +38,7 @@ pub(super) fn node(name: &str) -> Node {
 pub(super) fn ailing(name: &str) -> Node {
     let mut node = node(name);
     node.conditions[0].status = Holds::False;
-    node.conditions[0].reason = "KubeletNotReady".to_owned();
+    "KubeletNotReady".clone_into(&mut node.conditions[0].reason);
     node
 }
 
