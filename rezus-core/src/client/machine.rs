@@ -89,7 +89,7 @@ pub struct MachineStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub health: Option<String>,
     /// When anything of the machine was observed last, in RFC 3339. It moves when what is shown changes, when news becomes
-    /// old, and every five minutes otherwise.
+    /// old, and every twelve minutes otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
     pub observed_at: Option<String>,

@@ -49,7 +49,7 @@ pub struct TenantStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
     /// When anything of the cluster was observed last, in RFC 3339. It moves when what is shown changes, when news becomes
-    /// old, and every five minutes otherwise.
+    /// old, and every twelve minutes otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
     pub observed_at: Option<String>,
