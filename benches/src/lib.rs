@@ -17,7 +17,7 @@ use std::error::Error;
 
 pub use contest::{Contest, percentile, timed};
 pub use machines::{machines_state, servers_state};
-pub use process::{answer_peak, ask_child, child_job, children, processor_time, program, vm_kib};
+pub use process::{answer_peak, ask_child, child_job, children, cpu_time, processor_time, program, vm_kib};
 pub use ready_made::ReadyMade;
 pub use runs::NewRun;
 pub use server::{Client, Server, server_binary};
