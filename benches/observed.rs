@@ -112,7 +112,8 @@ async fn observe(
         sleep(size(Duration::from_secs(5), Duration::from_secs(1))).await;
         resident = server.vm_kib("VmRSS")?.max(resident);
     }
-    let share = (cpu_time(process)? - before).as_secs_f64() / start.elapsed().as_secs_f64() * 100.0;
+    let share =
+        (cpu_time(process)?.saturating_sub(before)).as_secs_f64() / start.elapsed().as_secs_f64() * 100.0;
     let changes = changes(&client, &tenants[0].0, clusters.kubernetes(0)).await?;
 
     let millis = |percent| percentile(&changes, percent).as_secs_f64() * 1e3;
@@ -138,7 +139,7 @@ async fn observe(
 
 /// Has the tenants declare the machines of their clusters, and what opens those.
 async fn declare(client: &Client, clusters: &Clusters, tenants: &[(String, usize)]) -> Outcome<()> {
-    let settings = json!({ "destinations": clusters.destinations() });
+    let settings = json!({ "destinations": Clusters::destinations() });
     for (tenant, cluster) in tenants {
         client.push(tenant, LOCK, clusters.state(*cluster)?).await?;
         client.exchange("PATCH", &format!("/rezus/v1/tenants/{tenant}"), &settings).await?;

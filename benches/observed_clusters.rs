@@ -92,7 +92,7 @@ impl Clusters {
     }
 
     /// The addresses that must be allowed.
-    pub(super) fn destinations(&self) -> BTreeSet<IpAddr> {
+    pub(super) fn destinations() -> BTreeSet<IpAddr> {
         let mut all: BTreeSet<_> = (0..CONTROL_PLANES).map(address).collect();
         all.insert(IpAddr::V4(Ipv4Addr::LOCALHOST));
         all
