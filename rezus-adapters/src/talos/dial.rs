@@ -64,6 +64,11 @@ impl Dialer {
     pub(super) fn forget(&self, endpoint: &Endpoint) {
         self.channels.lock().unwrap_or_else(PoisonError::into_inner).remove(endpoint);
     }
+
+    /// Closes all connections: until the next turn they would only be kept, and there are many clusters.
+    pub(super) fn close(&self) {
+        self.channels.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
 }
 
 async fn shake_hands(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rezus_core::base::Timestamp;
 use rezus_core::observed::{Credential, Failure};
-use tokio_rustls::rustls::client::WebPkiServerVerifier;
+use tokio_rustls::rustls::client::{Resumption, WebPkiServerVerifier};
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -77,6 +77,8 @@ impl Identity {
             .with_client_auth_cert(chain.clone(), key)
             .map_err(|_| rejected("key", "not the certificate's, or of a kind that is not known"))?;
         config.alpn_protocols = vec![b"h2".to_vec()];
+        // There are a few servers: the cache that TLS makes by default has room for hundreds.
+        config.resumption = Resumption::in_memory_sessions(4);
         Ok(Self { config: Arc::new(config), from, until, is_admin })
     }
 

@@ -321,6 +321,7 @@ impl Session for TalosSession {
             Ok((facts, failures)) => (Some(Facts::Talos(facts)), failures),
             Err(failure) => (None, vec![("all".to_owned(), failure)]),
         };
+        self.dialer.close();
         Reading { started, finished: self.clock.now(), facts, failures }
     }
 

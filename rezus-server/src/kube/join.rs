@@ -84,14 +84,19 @@ pub(super) fn join(
     let is_control_plane = |machine: &MachineSpec| machine.role.as_deref() == Some("controlplane");
     let declared_ones = declared.machines.iter().filter(|(_, machine)| is_control_plane(machine)).count();
     let etcd = tenant::etcd(&seen, memory, tenant::control_planes(declared_ones, &seen));
+    // What is shown from the beginning says that nothing was observed: it is not said twice in other words.
+    let is_blank = seen.is_blank() && !memory.shows_machines();
     let mut judged: BTreeMap<&str, (Health, Option<Timestamp>)> = BTreeMap::new();
     for ((name, spec), found) in declared.machines.iter().zip(&matches.found) {
         let Judged { health, told } = machine::judge(spec, found, &matches, &seen);
         judged.insert(name, (health, told.observed_at));
+        if is_blank {
+            continue;
+        }
         let piece = memory.show(&MACHINE, name, told, now, &mut joined.events);
         joined.machines.extend(piece.map(|piece| (name.clone(), piece)));
     }
-    for (name, group) in &declared.groups {
+    for (name, group) in declared.groups.iter().filter(|_| !is_blank) {
         let of_group: Vec<_> =
             group.machines.iter().filter_map(|machine| judged.get(machine.as_str())).collect();
         let counts = judge::counts(of_group.iter().map(|(health, _)| health), 0);
@@ -172,6 +177,15 @@ impl<'p> Seen<'p> {
         let nodes: &[Node] = known.map_or(&[], |nodes| &nodes.value);
         let leases = Leases::of(nodes, picture.kubernetes.server_time);
         Self { picture, nodes, of_nodes, leases, talos, paces, now }
+    }
+
+    /// Tells whether nothing was ever told of any machine.
+    fn is_blank(&self) -> bool {
+        let Picture { kubernetes, talos, metrics, .. } = self.picture;
+        kubernetes.nodes.is_none()
+            && talos.members.is_none()
+            && talos.machines.is_empty()
+            && metrics.is_empty()
     }
 
     /// The API server's version.

@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_secs(1);
 const SHARE: u32 = 4;
 
 /// The least and the longest such wait.
-const BREATH: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(2)];
+const BREATH: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(500)];
 
 /// How many events of one tenant are kept.
 const EVENTS: usize = 100;

@@ -98,6 +98,11 @@ impl Memory {
         });
     }
 
+    /// Tells whether anything was shown of a machine.
+    pub(super) fn shows_machines(&self) -> bool {
+        self.shown.keys().any(|(kind, _)| *kind == "Machine")
+    }
+
     /// Returns what is to be shown of an object: nothing where it is shown already, and not too long ago. Tells what changed
     /// of its first condition.
     pub(super) fn show<S: Serialize>(
