@@ -76,7 +76,7 @@ impl Runs {
         let asked = self.asked(id).await;
         let outcome = match judge_plan(run.facts().request.operation, ending, PLAN_STEP, &tally, &asked) {
             Ok(()) if digest(&tally, run.facts(), kit) != expected => Err(changed("something else")),
-            Ok(()) => match self.looked_into(id, kit).await.1 {
+            Ok(()) => match self.looked_into(id, kit, run.facts().version_before).await.1 {
                 None => Err((WaitEnd::Failed, unreadable())),
                 Some(again) if again != values => {
                     Err(changed("the same resources or outputs to other values"))

@@ -143,7 +143,8 @@ impl Runs {
         if is_auto {
             return self.apply_at_once(id, planning, kit, &tally, orders).await;
         }
-        let (groups, values) = self.looked_into(id, &kit).await;
+        let before = planning.facts().version_before;
+        let (groups, values) = self.looked_into(id, &kit, before).await;
         let planning = planning.learn(|facts| facts.groups = groups);
         if operation == Operation::Plan {
             let cause = Cause::new("Changes", "the plan changes something");
@@ -196,7 +197,8 @@ impl Runs {
     ) -> Result<(), RunsError> {
         let counts = tally.counts();
         let applying = planning.learn(|facts| facts.counts = counts).apply();
-        let groups = async { self.looked_into(id, &kit).await.0 };
+        let before = applying.facts().version_before;
+        let groups = async { self.looked_into(id, &kit, before).await.0 };
         Box::pin(self.apply(id, applying, &kit, orders, groups)).await
     }
 

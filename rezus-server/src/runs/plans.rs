@@ -1,5 +1,9 @@
 //! What a plan says: what differs, which node groups it changes, and what tells it from another.
 
+use std::sync::Arc;
+
+use rezus_core::declared::VersionNumber;
+use rezus_core::declared::projector::Declared;
 use rezus_core::runs::executor::RunId;
 use rezus_core::runs::{Cause, Drifted, GroupCounts, PlanFile, PlannedValues, RunFacts, Tally};
 
@@ -29,22 +33,39 @@ impl Runs {
         }
     }
 
-    /// What a plan changes by node group, and what tells it from another. Nothing of either where the tool shows nothing.
+    /// What a plan changes of the version `before` by node group, and what tells it from another. Nothing of either where the
+    /// tool shows nothing. The plan may be under way already.
     pub(super) async fn looked_into(
         &self,
         id: &RunId,
         kit: &Kit,
+        before: Option<u64>,
     ) -> (Vec<GroupCounts>, Option<PlannedValues>) {
         let Some(plan) = self.shown(id, kit).await else {
             return (Vec::new(), None);
         };
-        let before = self.0.means.projector.current(&id.tenant).await.ok();
+        let before = match before.and_then(VersionNumber::new) {
+            Some(number) => self.declared(id, number).await,
+            None => None,
+        };
         let mappings = self.0.means.projector.mappings();
         let look = move || {
             let groups = plan.groups(before.as_ref().map(|declared| &declared.projection), &mappings);
             (groups, plan.values().ok())
         };
         tokio::task::spawn_blocking(look).await.unwrap_or_default()
+    }
+}
+
+impl Runs {
+    /// What a version declares, where that can be read.
+    async fn declared(&self, id: &RunId, number: VersionNumber) -> Option<Arc<Declared>> {
+        let projector = &self.0.means.projector;
+        let current = projector.current(&id.tenant).await.ok();
+        match current.filter(|current| current.version.version == number) {
+            Some(current) => Some(current),
+            None => projector.as_of(&id.tenant, number).await.ok().map(Arc::new),
+        }
     }
 }
 
