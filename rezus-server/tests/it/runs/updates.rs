@@ -124,7 +124,7 @@ async fn after_a_killed_server_nobody_knows_what_order_things_had() {
         id: RunId { tenant: prod.clone(), run: run.clone() },
         stage: Stage::Apply,
         tool: lab.executor.tool(None).await.unwrap(),
-        work_dir: "/work/prod".into(),
+        work_dir: "/tenants/prod".into(),
         steps: vec![vec!["apply".to_owned()]],
         environment: BTreeMap::new(),
         secrets: Vec::new(),
