@@ -9,10 +9,11 @@
 //! | `access` | `access` | who may do what: users, tokens, grants, the audit trail |
 //! | `declared` | `declared` | the spec plane: OpenTofu/Terraform states, versions, locks, the derived index |
 //! | `observed` | `observed` | the status plane: observations and how old they are |
+//! | `series` | `series` | the history of the status plane: samples of series over time |
 //! | `runs` | `runs` | tofu or terraform at work: requests, phases, what was reported; it knows `declared`, which does not know it |
 //! | `client` | `client` | what the API shows, as types for its clients; `schema` adds their JSON schemas |
 //!
-//! `access`, `declared`, `observed` and `client` do not know each other. Each builds without the others, so an import across
+//! `access`, `declared`, `observed` and `client` do not know each other, and `series` knows none of them. Each builds without the others, so an import across
 //! a wall does not compile.
 
 #[cfg(feature = "access")]
@@ -26,3 +27,5 @@ pub mod declared;
 pub mod observed;
 #[cfg(feature = "runs")]
 pub mod runs;
+#[cfg(feature = "series")]
+pub mod series;
