@@ -32,7 +32,7 @@ async fn rest(body: &mut Body) -> Vec<u8> {
 }
 
 /// The log that events carry, and the id of the last one; whether they say that the run has ended.
-fn bytes_of(events: &[u8]) -> (Vec<u8>, u64, bool) {
+pub(super) fn bytes_of(events: &[u8]) -> (Vec<u8>, u64, bool) {
     let (mut log, mut last, mut is_over) = (Vec::new(), 0, false);
     for event in std::str::from_utf8(events).unwrap().split_terminator("\n\n") {
         if event.starts_with(':') {

@@ -3,6 +3,7 @@
 
 mod endings;
 mod envelopes;
+mod idle;
 mod killed;
 mod kills;
 mod lab;
