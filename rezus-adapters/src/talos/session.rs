@@ -308,9 +308,12 @@ fn etcd_of(mut lists: Vec<(Timestamp, Vec<EtcdMember>)>, mut alarms: Vec<EtcdAla
     };
     let newest = ids(&members);
     let lists_differ = lists.iter().any(|(_, other)| ids(other) != newest);
+    let is_apart =
+        |other: &[EtcdMember]| other.iter().all(|member| members.iter().all(|newest| newest.id != member.id));
+    let lists_disjoint = lists.iter().any(|(_, other)| !other.is_empty() && is_apart(other));
     alarms.sort_by(|a, b| (a.member_id, &a.alarm).cmp(&(b.member_id, &b.alarm)));
     alarms.dedup();
-    Some(Etcd { members, listed_at: Some(at), lists_differ, alarms })
+    Some(Etcd { members, listed_at: Some(at), lists_differ, lists_disjoint, alarms })
 }
 
 #[async_trait]
@@ -328,5 +331,27 @@ impl Session for TalosSession {
     /// Machines are polled.
     async fn changed(&mut self) {
         pending::<()>().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(at: i64, ids: &[u64]) -> (Timestamp, Vec<EtcdMember>) {
+        let member = |id: &u64| EtcdMember { id: *id, ..EtcdMember::default() };
+        (Timestamp::from_millis(at), ids.iter().map(member).collect())
+    }
+
+    #[test]
+    fn lists_of_two_clusters_have_nobody_in_common() {
+        let told = |lists| {
+            let etcd = etcd_of(lists, Vec::new()).unwrap();
+            (etcd.members.len(), etcd.lists_differ, etcd.lists_disjoint)
+        };
+        assert_eq!(told(vec![list(2, &[1, 2, 3]), list(1, &[1, 2, 3])]), (3, false, false));
+        assert_eq!(told(vec![list(2, &[1, 2, 3]), list(1, &[1, 2])]), (3, true, false));
+        assert_eq!(told(vec![list(1, &[9]), list(2, &[1, 2, 3]), list(1, &[1, 2, 3])]), (3, true, true));
+        assert_eq!(told(vec![list(2, &[1]), list(1, &[])]), (1, true, false));
     }
 }

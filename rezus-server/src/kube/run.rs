@@ -5,8 +5,9 @@ mod manifest;
 mod sse;
 
 use axum::body::Body;
-use axum::extract::{ConnectInfo, RawQuery, State};
+use axum::extract::{ConnectInfo, FromRequestParts, RawQuery, State};
 use axum::http::header::{CONTENT_TYPE, WARNING};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use rezus_core::access::{Identity, Role};
@@ -78,50 +79,56 @@ pub(super) async fn create(
     Ok(response)
 }
 
-/// Agrees to what a run has planned.
-pub(super) async fn approve(
-    State(plane): State<Plane>,
-    Path((namespace, name)): Path<(String, String)>,
+/// Somebody who does something with a run that there is.
+pub(super) struct Act {
+    plane: Plane,
+    tenant: TenantName,
+    run: RunName,
     who: Who,
-    ConnectInfo(peer): ConnectInfo<Peer>,
+    by: String,
     headers: HeaderMap,
-) -> Result<Response, ApiError> {
-    let (tenant, run) = named(&headers, &namespace, &name)?;
-    let kept = plane.runs.kept(&tenant, &run).await.map_err(|error| not_done(error, &run))?;
-    if kept.facts().request.operation == Operation::Destroy {
-        must_be_admin(&who.0, &tenant, "approving a destroy")?;
+}
+
+impl FromRequestParts<Plane> for Act {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &Plane) -> Result<Self, ApiError> {
+        let Path((namespace, name)) = Path::<(String, String)>::from_request_parts(parts, state).await?;
+        let who = Who::from_request_parts(parts, state).await?;
+        let ConnectInfo(peer) = ConnectInfo::<Peer>::from_request_parts(parts, state)
+            .await
+            .map_err(|_| ApiError::internal("a connection of nobody"))?;
+        let (tenant, run) = named(&parts.headers, &namespace, &name)?;
+        let by = auth::caller(&who.0, &peer, &tenant, false).name;
+        Ok(Self { plane: state.clone(), tenant, run, who, by, headers: parts.headers.clone() })
     }
-    let by = auth::caller(&who.0, &peer, &tenant, false).name;
-    let record = plane.runs.approve(&tenant, &run, &by).await.map_err(|error| not_done(error, &run))?;
-    show(&plane, &record, Sight::from(who.0.clone()), &headers).await
+}
+
+impl Act {
+    async fn shown(&self, done: Result<RunRecord, RunsError>) -> Result<Response, ApiError> {
+        let record = done.map_err(|error| not_done(error, &self.run))?;
+        show(&self.plane, &record, Sight::from(self.who.0.clone()), &self.headers).await
+    }
+}
+
+/// Agrees to what a run has planned.
+pub(super) async fn approve(act: Act) -> Result<Response, ApiError> {
+    let Act { plane, tenant, run, who, by, .. } = &act;
+    let kept = plane.runs.kept(tenant, run).await.map_err(|error| not_done(error, run))?;
+    if kept.facts().request.operation == Operation::Destroy {
+        must_be_admin(&who.0, tenant, "approving a destroy")?;
+    }
+    act.shown(plane.runs.approve(tenant, run, by).await).await
 }
 
 /// Ends a run.
-pub(super) async fn cancel(
-    State(plane): State<Plane>,
-    Path((namespace, name)): Path<(String, String)>,
-    who: Who,
-    ConnectInfo(peer): ConnectInfo<Peer>,
-    headers: HeaderMap,
-) -> Result<Response, ApiError> {
-    let (tenant, run) = named(&headers, &namespace, &name)?;
-    let by = auth::caller(&who.0, &peer, &tenant, false).name;
-    let record = plane.runs.cancel(&tenant, &run, &by).await.map_err(|error| not_done(error, &run))?;
-    show(&plane, &record, Sight::from(who.0.clone()), &headers).await
+pub(super) async fn cancel(act: Act) -> Result<Response, ApiError> {
+    act.shown(act.plane.runs.cancel(&act.tenant, &act.run, &act.by).await).await
 }
 
 /// Says that what a run created and no version has is taken care of.
-pub(super) async fn dismiss(
-    State(plane): State<Plane>,
-    Path((namespace, name)): Path<(String, String)>,
-    who: Who,
-    ConnectInfo(peer): ConnectInfo<Peer>,
-    headers: HeaderMap,
-) -> Result<Response, ApiError> {
-    let (tenant, run) = named(&headers, &namespace, &name)?;
-    let by = auth::caller(&who.0, &peer, &tenant, false).name;
-    let record = plane.runs.dismiss(&tenant, &run, &by).await.map_err(|error| not_done(error, &run))?;
-    show(&plane, &record, Sight::from(who.0.clone()), &headers).await
+pub(super) async fn dismiss(act: Act) -> Result<Response, ApiError> {
+    act.shown(act.plane.runs.dismiss(&act.tenant, &act.run, &act.by).await).await
 }
 
 /// Shows a run as it is now.

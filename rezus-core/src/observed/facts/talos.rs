@@ -216,6 +216,9 @@ pub struct Etcd {
     pub listed_at: Option<Timestamp>,
     /// Whether the members that were asked gave different lists.
     pub lists_differ: bool,
+    /// Whether one of them has no member in common with the newest: there is more than one etcd.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub lists_disjoint: bool,
     /// The alarms that are raised.
     pub alarms: Vec<EtcdAlarm>,
 }

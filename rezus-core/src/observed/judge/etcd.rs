@@ -11,7 +11,7 @@ use crate::base::Timestamp;
 pub enum EtcdHealth {
     /// It has no quorum: nothing can be written.
     QuorumLost,
-    /// A member's data is corrupt.
+    /// A member's data is corrupt, or there is more than one etcd.
     Critical,
     /// It has no space: writes are refused.
     ReadOnly,
@@ -227,7 +227,10 @@ fn findings(
     if alarms.iter().any(|alarm| alarm.contains("NOSPACE")) {
         say(EtcdHealth::ReadOnly, "NoSpace", "its database is full: writes are refused".to_owned());
     }
-    if seen.list.is_some_and(|list| list.lists_differ) {
+    if seen.list.is_some_and(|list| list.lists_disjoint) {
+        let message = "members give lists that have none in common: there is more than one etcd".to_owned();
+        say(EtcdHealth::Critical, "ListsDisjoint", message);
+    } else if seen.list.is_some_and(|list| list.lists_differ) {
         say(EtcdHealth::Degraded, "ListsDiffer", "members give different lists of members".to_owned());
     }
     for member in members {

@@ -265,6 +265,12 @@ fn what_else_is_odd_is_told() {
             Degraded,
             vec!["ListsDiffer"],
         ),
+        (
+            "lists of two clusters",
+            with(&|case| set(case, &|list| (list.lists_differ, list.lists_disjoint) = (true, true))),
+            Critical,
+            vec!["ListsDisjoint"],
+        ),
         ("backlog", with(&|case| log(case, [(1999, 1000); 3])), Ok, vec![]),
         ("more", with(&|case| log(case, [(9, 9), (1009, 9), (1009, 1009)])), Degraded, vec!["ApplyBacklog"]),
         ("79 %", with(&|case| size(case, 1_717_986_918, 1 << 30)), Ok, vec![]),

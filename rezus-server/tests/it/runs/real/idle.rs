@@ -102,7 +102,15 @@ async fn a_log_is_followed_through_a_proxy_that_ends_what_is_silent() {
     let token = lab.server.scratch().join("token");
     std::fs::write(&token, admin::token(lab.server.data_dir())).unwrap();
     let mut events = Command::new("curl");
-    events.args(["--silent", "--show-error", "--no-buffer", "--noproxy", "*", "-H", "accept: text/event-stream"]);
+    events.args([
+        "--silent",
+        "--show-error",
+        "--no-buffer",
+        "--noproxy",
+        "*",
+        "-H",
+        "accept: text/event-stream",
+    ]);
     events.arg("-H").arg(format!("authorization: Bearer {}", std::fs::read_to_string(&token).unwrap()));
     events.arg(format!("{}{path}", of_events.url));
     let mut command = Command::new(PROGRAM);
