@@ -14,13 +14,14 @@ use rustls::crypto::CryptoProvider;
 
 use self::endpoint::Endpoint;
 use self::identity::Identity;
+use self::line::Turns;
 use self::session::KubernetesSession;
-use self::watch::Turns;
 use self::wire::Wire;
 
 mod body;
 mod endpoint;
 mod identity;
+mod line;
 mod nodes;
 mod objects;
 mod pods;

@@ -107,7 +107,12 @@ impl http_body::Body for Bounded {
             Some(Ok(frame)) => frame,
         };
         let counted = frame.data_ref().map_or(Ok(()), |data| self.count(data));
-        Poll::Ready(Some(counted.map(|()| frame)))
+        Poll::Ready(Some(counted.map(|()| match self.limit {
+            Limit::Whole { .. } => frame,
+            // Who waits for the next line holds the last piece: a copy is as large as what came, and the connection's buffer
+            // is free to be read into again.
+            Limit::Lines { .. } => frame.map_data(|data| Bytes::copy_from_slice(&data)),
+        })))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -11,11 +11,12 @@ use rezus_core::observed::{Failure, Reading, Session};
 use tokio::sync::watch as channel;
 use tokio::time::Instant;
 
+use super::line::{Line, Turns};
 use super::nodes::Nodes;
 use super::pods::Pods;
 use super::poll::{Leases, Poll};
 use super::summary::Summaries;
-use super::watch::{Turns, Watch};
+use super::watch::Watch;
 use super::wire::Wire;
 
 /// How long other news are waited for once there is some: they come in flocks.
@@ -120,9 +121,12 @@ impl KubernetesSession {
             let first = parts.failures.into_iter().next().map(|(_, failure)| failure);
             return Err(first.unwrap_or(Failure::Internal { detail: "nothing was asked".to_owned() }));
         }
-        let watches = self.watches.get_or_insert_with(|| Watches {
-            nodes: Watch::begin(Nodes::default(), &wire, &self.turns, &self.news),
-            pods: Watch::begin(Pods::new(Arc::clone(&wire)), &wire, &self.turns, &self.news),
+        let watches = self.watches.get_or_insert_with(|| {
+            let line = Line::new(&wire, &self.turns);
+            Watches {
+                nodes: Watch::begin(Nodes::default(), &line, &self.news),
+                pods: Watch::begin(Pods::new(Arc::clone(&wire)), &line, &self.news),
+            }
         });
         let now = wire.now();
         let news = &self.news;

@@ -5,35 +5,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::TryStreamExt as _;
-use http::Request;
-use kube::client::{Body, Client};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Resource};
 use rezus_core::observed::{Failure, Phase};
 use serde::de::DeserializeOwned;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::body::{Bounded, Limit};
-use super::poll::LIST;
+use super::line::{Line, Turns};
 use super::task::Task;
 use super::trouble::{self, Asked, Trouble};
-use super::wire::{ANSWER, Reading, Wire};
 
 /// Objects in one page of a list: 100 pods are 1.5 MB.
 const PAGE: u32 = 100;
-
-/// How long a page may take.
-const PAGE_TIME: Duration = Duration::from_secs(15);
-
-/// One event: an object is no larger than what etcd takes, 1.5 MB.
-const LINE: u64 = 4 * 1024 * 1024;
-
-/// A server tells about once a minute how far it is, even where nothing happens. Who is silent for longer may be gone.
-const SILENCE: Duration = Duration::from_secs(100);
-
-/// A watch that ended may be begun again so soon, whatever the server does.
-const BETWEEN: Duration = Duration::from_secs(1);
 
 /// How long after a failure it is tried again, at first and at most.
 const BACK_OFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
@@ -63,21 +47,6 @@ pub(super) trait Keep: Debug + Send + 'static {
 
     /// One that is gone. Returns whether that is news.
     fn remove(&mut self, object: &Self::Object) -> bool;
-}
-
-/// Turns that all watches of a process take when they list.
-#[derive(Clone, Debug)]
-pub(super) struct Turns {
-    /// Pages that are read at one time.
-    pages: Arc<Semaphore>,
-    /// Lists of more than a page that are read at one time.
-    big: Arc<Semaphore>,
-}
-
-impl Default for Turns {
-    fn default() -> Self {
-        Self { pages: Arc::new(Semaphore::new(8)), big: Arc::new(Semaphore::new(2)) }
-    }
 }
 
 #[derive(Debug)]
@@ -141,14 +110,14 @@ pub(super) struct Watch<K> {
 
 impl<K: Keep> Watch<K> {
     /// Begins to list, and then to watch.
-    pub(super) fn begin(keep: K, wire: &Arc<Wire>, turns: &Turns, news: &watch::Sender<u64>) -> Self {
+    pub(super) fn begin(keep: K, line: &Line, news: &watch::Sender<u64>) -> Self {
         let shared = Arc::new(Shared {
             state: Mutex::new(State { keep, standing: Standing::Never(None) }),
             turned: watch::Sender::new(0),
             news: news.clone(),
             retry: Notify::new(),
         });
-        let task = Task::spawn(follow(Arc::clone(&shared), Arc::clone(wire), turns.clone()));
+        let task = Task::spawn(follow(Arc::clone(&shared), line.clone()));
         Self { shared, _task: task }
     }
 
@@ -217,13 +186,15 @@ fn failure_or_timeout<K>(shared: &Shared<K>, after: Duration) -> Failure {
 }
 
 /// Lists and watches, again and again.
-async fn follow<K: Keep>(shared: Arc<Shared<K>>, wire: Arc<Wire>, turns: Turns) {
+async fn follow<K: Keep>(shared: Arc<Shared<K>>, line: Line) {
     let resource = K::Object::plural(&()).into_owned();
     let mut back_off = BackOff::default();
+    let opened = Arc::clone(&shared);
+    line.on_watch(&resource, move || opened.opened());
     // Since when nothing came but failures: that a watch opens again proves nothing if it always breaks.
     let mut unproved: Option<Instant> = None;
     loop {
-        let api: Api<K::Object> = Api::all(client(&wire, &turns, &resource, Arc::clone(&shared)));
+        let api: Api<K::Object> = Api::all(line.client().clone());
         let config = watcher::Config { page_size: Some(PAGE), ..watcher::Config::default() };
         let mut events = Box::pin(watcher::watcher(api, config));
         let mut listing = Listing::default();
@@ -235,7 +206,7 @@ async fn follow<K: Keep>(shared: Arc<Shared<K>>, wire: Arc<Wire>, turns: Turns) 
                     if matches!(event, Event::InitDone | Event::Apply(_) | Event::Delete(_)) {
                         unproved = None;
                     }
-                    take(&shared, event, &mut listing, &turns).await;
+                    take(&shared, event, &mut listing, line.turns()).await;
                     continue;
                 }
                 Ok(None) => Trouble::Gone,
@@ -343,61 +314,4 @@ fn of_watcher(error: &watcher::Error, resource: &str) -> Trouble {
             other => trouble::of_error(other, Phase::Http),
         },
     }
-}
-
-/// kube's client over our connections: a new one for each request, since a watch has one of its own in any case.
-fn client<K: Keep>(wire: &Arc<Wire>, turns: &Turns, resource: &str, shared: Arc<Shared<K>>) -> Client {
-    let wire = Arc::clone(wire);
-    let turns = turns.clone();
-    let resource = resource.to_owned();
-    let last = Arc::new(Mutex::new(None::<Instant>));
-    let service = tower::service_fn(move |request: Request<Body>| {
-        let (wire, turns, shared) = (Arc::clone(&wire), turns.clone(), Arc::clone(&shared));
-        let (resource, last) = (resource.clone(), Arc::clone(&last));
-        async move {
-            if !is_watch(&request) {
-                return list(&wire, &turns, request, resource).await;
-            }
-            // kube begins a watch that ended again at once; a server that ends each at once would keep us busy.
-            let begun = last.lock().unwrap_or_else(PoisonError::into_inner).replace(Instant::now());
-            if let Some(begun) = begun {
-                tokio::time::sleep_until(begun + BETWEEN).await;
-            }
-            let asked = Asked { verb: "watch", resource };
-            let limit = Limit::Lines { bytes: LINE, silence: SILENCE };
-            let response = send(&wire, request, &asked, limit).await?;
-            shared.opened();
-            Ok(response)
-        }
-    });
-    Client::new(service, "default")
-}
-
-fn is_watch(request: &Request<Body>) -> bool {
-    request.uri().query().is_some_and(|query| query.split('&').any(|part| part == "watch=true"))
-}
-
-async fn list(
-    wire: &Wire,
-    turns: &Turns,
-    request: Request<Body>,
-    resource: String,
-) -> Result<http::Response<Bounded>, Trouble> {
-    let limit = Limit::Whole { bytes: LIST, within: PAGE_TIME };
-    let mut page = send(wire, request, &Asked { verb: "list", resource }, limit).await?;
-    // Only who answers takes a turn: those who are silent hold nobody up.
-    page.body_mut().hold(Arc::clone(&turns.pages).acquire_owned().await.ok());
-    Ok(page)
-}
-
-async fn send(
-    wire: &Wire,
-    request: Request<Body>,
-    asked: &Asked,
-    limit: Limit,
-) -> Result<http::Response<Bounded>, Trouble> {
-    let until = Instant::now() + 2 * ANSWER;
-    let mut link = wire.connect(until).await?;
-    let reading = Reading { limit, json: true, also: None };
-    wire.exchange(&mut link, request, asked, reading, until).await
 }
