@@ -7,6 +7,7 @@
 //! | `node_metrics` | `node-metrics` | `ClusterScraper`, by `node_exporter` on a cluster's machines |
 //! | `process` | `process` | `TofuExecutor`, by child processes (Linux) |
 //! | `recorded` | `recorded` | `ClusterScraper`, by recordings |
+//! | `remote_write` | `remote-write` | `Forwarder`, by Prometheus' remote write |
 //! | `sqlite` | `sqlite` | `StateStore`, `IndexStore`, `HistoryStore` and `AccountStore`, in one SQLite file |
 //! | `talos` | `talos` | `ClusterScraper`, by the Talos API of a cluster's machines |
 
@@ -21,9 +22,11 @@ pub mod process;
 mod reach;
 #[cfg(feature = "recorded")]
 pub mod recorded;
+#[cfg(feature = "remote-write")]
+pub mod remote_write;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 #[cfg(feature = "talos")]
 pub mod talos;
-#[cfg(any(feature = "node-metrics", feature = "talos"))]
+#[cfg(any(feature = "node-metrics", feature = "remote-write", feature = "talos"))]
 mod text;

@@ -23,5 +23,7 @@ mod sample;
 
 pub use labels::{Labels, LabelsError, NAME, TENANT};
 pub use matcher::{Matcher, MatcherError, Operator};
-pub use port::{Appended, Entry, Selection, Series, SeriesError, TimeSeries, TimeSeriesSink, Window};
+pub use port::{
+    Appended, Entry, Forwarded, Forwarder, Selection, Series, SeriesError, TimeSeries, TimeSeriesSink, Window,
+};
 pub use sample::{Rollup, STALE, Sample, counter_increase};

@@ -6,6 +6,7 @@ mod kubernetes;
 mod node_metrics;
 mod process;
 mod recorded;
+mod remote_write;
 mod sqlite;
 mod sqlite_file;
 mod talos;
