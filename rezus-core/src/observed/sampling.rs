@@ -34,8 +34,8 @@ pub struct Sampler {
 struct Sampled {
     /// When the last time as a whole.
     at: Timestamp,
-    /// When the last time at all.
-    flags_at: Timestamp,
+    /// When flags that flipped were, the last time.
+    flipped_at: Option<Timestamp>,
     /// Whether it told anything.
     is_up: bool,
     /// The series that have not ended, and their last values.
@@ -69,7 +69,8 @@ impl Sampler {
                     && at >= sampled.at
                     && at.since(sampled.at) < every * part / whole =>
             {
-                if at.since(sampled.flags_at) < FLIPS {
+                let is_soon = sampled.flipped_at.is_some_and(|flipped| at.since(flipped) < FLIPS);
+                if at == sampled.at || is_soon {
                     return Vec::new();
                 }
                 told.flags(reading);
@@ -79,7 +80,7 @@ impl Sampler {
                 told.all(reading, expires_at);
                 let mut live = before.map(|sampled| std::mem::take(&mut sampled.live)).unwrap_or_default();
                 let (now, entries) = exchanged(&mut live, told.values, at);
-                let sampled = Sampled { at, flags_at: at, is_up, live: now };
+                let sampled = Sampled { at, flipped_at: None, is_up, live: now };
                 self.sources.insert(source, sampled);
                 entries
             }
@@ -114,7 +115,7 @@ impl Sampled {
             }
         }
         if !entries.is_empty() {
-            self.flags_at = at;
+            self.flipped_at = Some(at);
         }
         entries
     }

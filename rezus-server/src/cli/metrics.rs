@@ -4,7 +4,7 @@ mod plot;
 mod value;
 
 use std::io::Write;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use rezus_core::base::{TenantName, Timestamp};
@@ -83,6 +83,30 @@ impl Metrics {
             if name.starts_with("rezus_") { name.to_owned() } else { format!("rezus_{name}") }
         };
         (machine, name.map(whole))
+    }
+}
+
+/// Plots the last half a minute of a metric of a tenant once each series has so many points, or after so long in any case: for the
+/// demo.
+pub(super) async fn print_soon(
+    client: &Client,
+    tenant: &TenantName,
+    name: &str,
+    points: usize,
+    patience: Duration,
+    out: &mut dyn Write,
+) -> Result<(), CliError> {
+    let query = [("name", name), ("range", "30s"), ("step", "1s")];
+    let until = Instant::now() + patience;
+    loop {
+        let answer = client.get(&path(tenant, None), &query).await?;
+        let series = list(&answer, "series");
+        let is_enough =
+            !series.is_empty() && series.iter().all(|series| list(series, "points").len() >= points);
+        if is_enough || Instant::now() >= until {
+            return print(&answer, Some(name), columns(), now(), out);
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
     }
 }
 

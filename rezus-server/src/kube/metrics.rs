@@ -54,9 +54,7 @@ pub(super) async fn of_machine(
     let mut shown = answer(steps, &series);
     shown["machine"] = machine.into();
     shown["nodes"] = nodes.into_iter().collect();
-    if series.is_empty() {
-        shown["reason"] = why_none(&plane, &tenant, &shown["nodes"]).into();
-    }
+    explain(&plane, &tenant, &mut shown);
     Ok(Json(shown))
 }
 
@@ -76,9 +74,7 @@ pub(super) async fn of_tenant(
     if wanted.is_none() {
         shown["metrics"] = listed(&plane, &tenant, steps).await?;
     }
-    if series.is_empty() {
-        shown["reason"] = why_none(&plane, &tenant, &Value::Null).into();
-    }
+    explain(&plane, &tenant, &mut shown);
     Ok(Json(shown))
 }
 
@@ -148,17 +144,22 @@ fn unread(error: &SeriesError) -> ApiError {
     }
 }
 
-/// Says why there is nothing.
-fn why_none(plane: &Plane, tenant: &TenantName, nodes: &Value) -> &'static str {
-    if !plane.samples.is_enabled() {
+/// Says why there is nothing, where that is so.
+fn explain(plane: &Plane, tenant: &TenantName, shown: &mut Value) {
+    let is_empty = |member: &Value| member.as_array().is_some_and(Vec::is_empty);
+    if !is_empty(&shown["series"]) {
+        return;
+    }
+    let reason = if !plane.samples.is_enabled() {
         "samples are not kept: series.enabled is false"
     } else if plane.board.is_off(tenant) {
         "the cluster is not observed: it is switched off"
-    } else if nodes.as_array().is_some_and(Vec::is_empty) {
+    } else if is_empty(&shown["nodes"]) {
         "nothing that was seen of the cluster since the server started was matched with this machine: its condition Ready says more"
     } else {
         "there are no samples of that time"
-    }
+    };
+    shown["reason"] = reason.into();
 }
 
 fn answer(steps: Steps, series: &[Series]) -> Value {
@@ -167,7 +168,7 @@ fn answer(steps: Steps, series: &[Series]) -> Value {
         "from": from.to_string(),
         "to": to.to_string(),
         "stepSeconds": step.as_secs_f64(),
-        "series": series.iter().map(|series| shown(series, steps)).collect::<Vec<_>>(),
+        "series": series.iter().filter_map(|series| shown(series, steps)).collect::<Vec<_>>(),
     })
 }
 
@@ -185,7 +186,8 @@ fn about(name: &str) -> Value {
     }
 }
 
-fn shown(series: &Series, Steps { from, step, .. }: Steps) -> Value {
+/// Shows a series; nothing where nothing of it is within the time.
+fn shown(series: &Series, Steps { from, step, .. }: Steps) -> Option<Value> {
     let name = series.labels.get(NAME);
     let is_counter = metrics().iter().any(|metric| metric.name == name && metric.kind == MetricKind::Counter);
     let points = if is_counter { steps::rates(series, step) } else { steps::averages(series, step) };
@@ -197,10 +199,12 @@ fn shown(series: &Series, Steps { from, step, .. }: Steps) -> Value {
         }
     };
     let is_within = |point: &Point| point.at.after(step) > from;
+    let points: Vec<Value> = points.into_iter().filter(is_within).map(point).collect();
     let mut shown = about(name);
     shown["labels"] = others(&series.labels).into();
-    shown["points"] = points.into_iter().filter(is_within).map(point).collect();
-    shown
+    let is_there = !points.is_empty();
+    shown["points"] = points.into();
+    is_there.then_some(shown)
 }
 
 /// The labels that tell series of one tenant and metric apart.

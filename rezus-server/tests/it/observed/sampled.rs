@@ -109,7 +109,7 @@ async fn a_node_that_becomes_unready_is_in_a_sample_of_its_own_and_what_falls_si
     lab.pass(Duration::from_secs(5)).await;
     let answer = metrics(&lab, "a", "?name=rezus_node_ready&range=2m&step=1s").await;
     let readings = values(only(&answer));
-    assert_eq!(readings, [1.0, 0.0], "{answer:#}");
+    assert_eq!(readings, [1.0, 1.0, 0.0], "{answer:#}");
 
     lab.kubernetes.set(&name("web"), gone());
     lab.pass(INTERVAL * 2).await;
@@ -123,7 +123,7 @@ async fn a_node_that_becomes_unready_is_in_a_sample_of_its_own_and_what_falls_si
     assert_eq!((&later["series"], &later["nodes"]), (&json!([]), &json!(["a"])));
     assert_eq!(
         values(only(&metrics(&lab, "a", "?name=rezus_node_ready&range=1h&step=1s").await)),
-        [1.0, 0.0]
+        [1.0, 1.0, 0.0]
     );
 }
 

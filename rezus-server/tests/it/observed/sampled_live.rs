@@ -86,9 +86,9 @@ async fn what_was_sampled_is_there_after_a_restart_and_a_kill_and_on_the_command
 #[tokio::test]
 async fn a_server_that_keeps_no_samples_has_no_files_and_says_so() {
     let variables = vec![("REZUS_SERIES__ENABLED", "false".to_owned())];
-    let (server, ..) = observed(Settings { variables, ..Settings::default() }).await;
+    let (server, _kubernetes, _cluster) = observed(Settings { variables, ..Settings::default() }).await;
     let ready = || live::machine(&server, "web", "a");
-    live::until("it is observed", ready, |machine| super::says(machine, "Ready").0 == "True").await;
+    live::until("it is observed", ready, |machine| machine["status"]["node"].is_object()).await;
     let answer = server.get(&format!("{API}/namespaces/web/machines/a/metrics")).await.expect(200, "metrics");
     assert_eq!(answer.json()["reason"], "samples are not kept: series.enabled is false");
     assert!(!server.data_dir().join("series").exists());
