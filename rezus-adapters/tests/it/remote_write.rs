@@ -11,6 +11,7 @@ use rezus_adapters::clock::SystemClock;
 use rezus_adapters::remote_write::{RemoteWrite, RemoteWriteConfig};
 use rezus_core::base::{Clock as _, Timestamp};
 use rezus_core::series::{Entry, Forwarded, Forwarder as _, Labels, STALE, Sample, TimeSeriesSink as _};
+use rezus_testkit::fake::cluster::{Authority, Validity};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
@@ -292,4 +293,28 @@ async fn headers_are_those_of_the_protocol_and_secrets_are_only_in_theirs() {
     assert!(receiver.heads().remove(1).to_ascii_lowercase().contains("bearer another"));
     let told = format!("{:?} {:?} {:?}", sending.told.lock().unwrap(), sending.remote, with_token);
     assert!(!told.contains("canary-bearer"), "{told}");
+}
+
+#[tokio::test]
+async fn nothing_is_sent_to_whom_no_authority_of_ours_knows() {
+    let (ours, other) = (Authority::new("ours"), Authority::new("ours"));
+    let receiver = Receiver::start_tls(&ours.loopback_server(Validity::ALWAYS)).await;
+    let directory = TempDir::new().unwrap();
+    let (token, ca) = (directory.path().join("token"), directory.path().join("ca.pem"));
+    std::fs::write(&token, "canary-bearer-7f3a").unwrap();
+    std::fs::write(&ca, other.certificate()).unwrap();
+    let config = RemoteWriteConfig {
+        bearer_token_file: Some(token),
+        ca_file: Some(ca.clone()),
+        ..config(directory.path(), &receiver.url())
+    };
+    let sending = Sending::start(&config);
+    sending.remote.append(&[entry("a", ago(10), 1.0)]).await.unwrap();
+    sending.until("it was tried", |it| it.retried > 0).await;
+    assert_eq!((receiver.count(), sending.remote.forwarded().pending), (0, 1));
+    sending.stop().await;
+    std::fs::write(&ca, ours.certificate()).unwrap();
+    let sending = Sending::start(&config);
+    sending.until("it is taken", |it| it.sent == 1).await;
+    assert_eq!(receiver.count(), 1);
 }

@@ -86,7 +86,7 @@ impl Metrics {
     }
 }
 
-/// Plots the last half a minute of a metric of a tenant once each series has so many points, or after so long in any case: for the
+/// Plots the last moments of a metric of a tenant once each series has so many points, or after so long in any case: for the
 /// demo.
 pub(super) async fn print_soon(
     client: &Client,
@@ -96,7 +96,7 @@ pub(super) async fn print_soon(
     patience: Duration,
     out: &mut dyn Write,
 ) -> Result<(), CliError> {
-    let query = [("name", name), ("range", "30s"), ("step", "1s")];
+    let query = [("name", name), ("range", "45s"), ("step", "3s")];
     let until = Instant::now() + patience;
     loop {
         let answer = client.get(&path(tenant, None), &query).await?;
@@ -162,7 +162,7 @@ fn newest(answer: &Value, now: Timestamp, out: &mut dyn Write) -> Result<(), Cli
             Some(point) => (number(&point[1], series), table::age(&point[0], now)),
             None => ("-".to_owned(), "-".to_owned()),
         };
-        vec![cell(&series["name"]), labels(series), value, age]
+        vec![cell(&series["name"]), labels(series, |_| true), value, age]
     });
     let is_shown =
         |metric: &&Value| !list(answer, "series").iter().any(|series| series["name"] == metric["name"]);
@@ -193,15 +193,15 @@ fn number(value: &Value, series: &Value) -> String {
     value.as_f64().map_or_else(|| "-".to_owned(), shown)
 }
 
-/// The labels that tell a series from others.
-fn labels(series: &Value) -> String {
-    let pairs = series["labels"].as_object().into_iter().flatten();
+/// Those labels of a series that are wanted.
+fn labels(series: &Value, is_wanted: impl Fn(&str) -> bool) -> String {
+    let pairs = series["labels"].as_object().into_iter().flatten().filter(|(name, _)| is_wanted(name));
     pairs.map(|(name, value)| format!("{name}={}", cell(value))).collect::<Vec<_>>().join(" ")
 }
 
 /// Draws one series.
 fn one(series: &Value, answer: &Value, columns: u16, out: &mut dyn Write) -> Result<(), CliError> {
-    writeln!(out, "{}  {}\n{}\n", cell(&series["name"]), labels(series), cell(&series["help"]))?;
+    writeln!(out, "{}  {}\n{}\n", cell(&series["name"]), labels(series, |_| true), cell(&series["help"]))?;
     let Some(line) = line(series, answer) else {
         writeln!(out, "there are no samples of that time")?;
         return Ok(());
@@ -230,12 +230,27 @@ fn rows(series: &[Value], answer: &Value, columns: u16, out: &mut dyn Write) -> 
     });
     let show = |value| value::shown(value, text(first, "unit"), text(first, "name"));
     let [least, greatest] = scale.map(show);
-    writeln!(out, "{}\n{}\n", cell(&first["name"]), cell(&first["help"]))?;
+    let is_common =
+        |(name, value): &(&String, &Value)| lines.iter().all(|(one, _)| one["labels"][name] == **value);
+    let common: Vec<&str> = first["labels"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(is_common)
+        .map(|(name, _)| name.as_str())
+        .collect();
+    writeln!(
+        out,
+        "{}  {}\n{}\n",
+        cell(&first["name"]),
+        labels(first, |name| common.contains(&name)),
+        cell(&first["help"])
+    )?;
     let named: Vec<(String, String)> = lines
         .iter()
         .map(|(series, line)| {
             let newest = line.points.last().map_or_else(|| "-".to_owned(), |(_, value)| show(*value));
-            (labels(series), newest)
+            (labels(series, |name| !common.contains(&name)), newest)
         })
         .collect();
     let widest =

@@ -4,8 +4,12 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use rezus_testkit::fake::cluster::Issued;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
 
 #[derive(Debug, Default)]
 struct State {
@@ -20,25 +24,52 @@ struct State {
 
 pub(super) struct Receiver {
     address: SocketAddr,
+    scheme: &'static str,
     state: Arc<Mutex<State>>,
 }
 
 impl Receiver {
     pub(super) async fn start() -> Self {
+        Self::start_with(None).await
+    }
+
+    /// One that shows this certificate.
+    pub(super) async fn start_tls(shown: &Issued) -> Self {
+        let chain = vec![CertificateDer::from_pem_slice(shown.certificate.as_bytes()).unwrap()];
+        let key = PrivateKeyDer::from_pem_slice(shown.key.as_bytes()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider);
+        let config = config.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+        let config = config.with_single_cert(chain, key).unwrap();
+        Self::start_with(Some(TlsAcceptor::from(Arc::new(config)))).await
+    }
+
+    async fn start_with(tls: Option<TlsAcceptor>) -> Self {
+        let scheme = if tls.is_some() { "https" } else { "http" };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let state = Arc::new(Mutex::new(State::default()));
         let shared = Arc::clone(&state);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, Arc::clone(&shared)));
+                let (shared, tls) = (Arc::clone(&shared), tls.clone());
+                tokio::spawn(async move {
+                    match tls {
+                        None => serve(stream, shared).await,
+                        Some(tls) => {
+                            if let Ok(stream) = tls.accept(stream).await {
+                                serve(stream, shared).await;
+                            }
+                        }
+                    }
+                });
             }
         });
-        Self { address, state }
+        Self { address, scheme, state }
     }
 
     pub(super) fn url(&self) -> String {
-        format!("http://{}/api/v1/write?x=1", self.address)
+        format!("{}://{}/api/v1/write?x=1", self.scheme, self.address)
     }
 
     pub(super) fn address(&self) -> SocketAddr {
@@ -67,7 +98,7 @@ impl Receiver {
     }
 }
 
-async fn serve(mut stream: TcpStream, state: Arc<Mutex<State>>) {
+async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, state: Arc<Mutex<State>>) {
     let mut read = Vec::new();
     let end = loop {
         if let Some(end) = read.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -108,4 +139,5 @@ async fn serve(mut stream: TcpStream, state: Arc<Mutex<State>>) {
         }
     };
     drop(stream.write_all(answer.as_bytes()).await);
+    drop(stream.shutdown().await);
 }

@@ -62,12 +62,14 @@ impl Line {
         lines
     }
 
-    /// Draws it in one line of so many characters: blanks where there is nothing.
+    /// Draws it in one line of so many characters: each point as long as a step, and blanks where there is nothing.
     pub(super) fn sparkline(&self, width: u16, [low, high]: [f64; 2]) -> String {
         let mut columns: Vec<Option<f64>> = vec![None; usize::from(width)];
         for (at, value) in &self.points {
-            let place = usize::from(self.across(*at, width.saturating_sub(1)));
-            if let Some(column) = columns.get_mut(place) {
+            let [begin, end] = [*at, at.after(self.step)].map(|at| usize::from(self.across(at, width)));
+            // The last one is on the edge, and a narrow one has a place all the same.
+            let begin = begin.min(columns.len().saturating_sub(1));
+            for column in columns.iter_mut().take(end.max(begin + 1)).skip(begin) {
                 *column = Some(column.map_or(*value, |other: f64| other.max(*value)));
             }
         }
@@ -156,7 +158,7 @@ mod tests {
     fn line(points: &[(i64, f64)]) -> Line {
         let at = |second: i64| Timestamp::from_millis(1_796_065_800_000 + second * 1_000);
         let points = points.iter().map(|(second, value)| (at(*second), *value)).collect();
-        Line { points, from: at(0), to: at(3_600), step: Duration::from_secs(60) }
+        Line { points, from: at(0), to: at(3_600), step: Duration::from_mins(1) }
     }
 
     #[test]
@@ -187,6 +189,8 @@ mod tests {
     fn a_sparkline_has_blanks_where_nothing_is_known() {
         let line = line(&[(0, 0.0), (600, 1.0), (1_200, 2.0), (3_000, 7.0), (3_600, 7.0)]);
         assert_eq!(line.sparkline(13, line.bounds()), "▁ ▂ ▃     █ █");
+        let wide = Line { step: Duration::from_mins(10), ..line.clone() };
+        assert_eq!(wide.sparkline(12, line.bounds()), "▁▁▂▂▃▃    ██");
         assert_eq!(line.sparkline(13, [7.0, 7.0]).chars().next(), Some('▄'));
     }
 }

@@ -96,7 +96,7 @@ mod tests {
 
     use super::*;
 
-    const STEP: Duration = Duration::from_secs(60);
+    const STEP: Duration = Duration::from_mins(1);
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp::from_millis(seconds * 1_000)
