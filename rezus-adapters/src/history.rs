@@ -104,6 +104,8 @@ pub struct Tended {
 }
 
 /// A [`TimeSeries`] in files of a directory. A clone is another handle of the same one.
+///
+/// A call whose future is dropped goes on to its end all the same.
 #[derive(Clone)]
 pub struct History {
     inner: Arc<Inner>,
