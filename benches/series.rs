@@ -77,7 +77,10 @@ async fn measure() -> Outcome<()> {
     let (mut rows, durable) = ingest(&directory("ingest")).await?;
     let scrapes = series_scrapes::scrape().await?;
     let (disk, of_disk) = series_scrapes::sealed(&directory("scraped"), &scrapes).await?;
-    let resident = megabytes(rezus_benches::ask_child("live", &directory("live"))?)?;
+    let resident = megabytes(rezus_benches::ask_child(
+        &job("live", size(LIVE, LIVE / 100), size(LIVE_MINUTES, 3)),
+        &directory("live"),
+    )?)?;
     let hot = week(&directory("week")).await?;
     let cold = cold(&directory("week"))?;
     let ours = Figures { durable, resident, hot, cold, disk };
@@ -204,42 +207,58 @@ async fn week(directory: &Path) -> Outcome<Duration> {
 fn cold(directory: &Path) -> Outcome<Duration> {
     let mut times = Vec::new();
     for _ in 0..size(COLD_RUNS, 1) {
-        times.push(Duration::from_micros(rezus_benches::ask_child("week", directory)?));
+        times.push(Duration::from_micros(rezus_benches::ask_child(
+            &job("week", size(WEEK_ASKED, 10), size(WEEK, 2 * 24 * 60)),
+            directory,
+        )?));
     }
     Ok(percentile(&times, 50))
 }
 
+/// A job for a process of its own, which is not told whether it is a measurement.
+fn job(name: &str, series: usize, minutes: i64) -> String {
+    format!("{name} {series} {minutes}")
+}
+
 async fn work_as_child(job: &str, directory: &Path) -> Outcome<()> {
-    let clock = ManualClock::at(at(START));
-    let answer = match job {
-        "live" => {
-            let history = History::open(directory, settings(), Arc::new(clock.clone()))?;
-            let names = names(size(LIVE, LIVE / 100));
-            for minute in 0..size(LIVE_MINUTES, 3) {
-                clock.set(at(START + minute * MINUTE));
-                // As they come: machine by machine.
-                for names in names.chunks(1_000) {
-                    history.append(&entries(names, minute)).await?;
-                }
-            }
-            drop(history.tend().await?);
-            rezus_benches::vm_kib(std::process::id(), "VmRSS")?
-        }
-        "week" => {
-            let minutes = size(WEEK, 2 * 24 * 60);
-            clock.set(at(START + (minutes - 1) * MINUTE));
-            let history = History::open(directory, settings(), Arc::new(clock.clone()))?;
-            let start = Instant::now();
-            let found = history.select(&week_of_some(size(WEEK_ASKED, 10), minutes - 1)).await?;
-            let took = start.elapsed();
-            let given: usize = found.iter().map(|series| series.rolled.len()).sum();
-            if found.len() != size(WEEK_ASKED, 10) || given == 0 {
-                return Err(format!("{} series, {given} rollups", found.len()).into());
-            }
-            u64::try_from(took.as_micros())?
-        }
-        other => return Err(format!("no such job: {other}").into()),
+    let words: Vec<&str> = job.split(' ').collect();
+    let [name, series, minutes] = words.as_slice() else { return Err(format!("no such job: {job}").into()) };
+    let (series, minutes): (usize, i64) = (series.parse()?, minutes.parse()?);
+    let answer = match *name {
+        "live" => live(directory, series, minutes).await?,
+        "week" => cold_week(directory, series, minutes).await?,
+        _ => return Err(format!("no such job: {job}").into()),
     };
     say(&answer.to_string());
     Ok(())
+}
+
+/// Takes minutes of many series; returns what is resident then, in KiB.
+async fn live(directory: &Path, series: usize, minutes: i64) -> Outcome<u64> {
+    let clock = ManualClock::at(at(START));
+    let history = History::open(directory, settings(), Arc::new(clock.clone()))?;
+    let names = names(series);
+    for minute in 0..minutes {
+        clock.set(at(START + minute * MINUTE));
+        // As they come: machine by machine.
+        for names in names.chunks(1_000) {
+            history.append(&entries(names, minute)).await?;
+        }
+    }
+    drop(history.tend().await?);
+    rezus_benches::vm_kib(std::process::id(), "VmRSS")
+}
+
+/// Opens what is there, and asks for a week of it; returns how long that took, in microseconds.
+async fn cold_week(directory: &Path, series: usize, minutes: i64) -> Outcome<u64> {
+    let clock = ManualClock::at(at(START + (minutes - 1) * MINUTE));
+    let history = History::open(directory, settings(), Arc::new(clock))?;
+    let start = Instant::now();
+    let found = history.select(&week_of_some(series, minutes - 1)).await?;
+    let took = start.elapsed();
+    let given: usize = found.iter().map(|series| series.rolled.len()).sum();
+    if found.len() != series || given == 0 {
+        return Err(format!("{} series, {given} rollups", found.len()).into());
+    }
+    Ok(u64::try_from(took.as_micros())?)
 }
