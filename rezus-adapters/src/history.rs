@@ -1,11 +1,11 @@
 //! Samples of months, in SQLite files of one directory, and those of the last hours in memory as well.
 //!
-//! What comes in is put into the heads of the [ring](crate::ring) and committed to a [tail](tail), from which the heads are made
-//! anew after a start. Every two hours a tail is [sealed](seal): it becomes a chunk of each series in the day's file. When a
-//! day has ended it is [compacted](compact): one chunk of each series, and rollups in two coarser tiers. A file is of one tier
-//! and one span of time, which its [name](name) tells, so that what is too old is a file to be removed.
+//! What comes in is put into the heads of the [ring](crate::ring) and committed to a tail (`tail`), from which the heads are
+//! made anew after a start. Every two hours a tail is sealed (`seal`): it becomes a chunk of each series in the day's file. When a
+//! day has ended it is compacted (`compact`): one chunk of each series, and rollups in two coarser tiers. A file is of one tier
+//! and one span of time, which its name tells (`name`), so that what is too old is a file to be removed.
 //!
-//! Reads [plan](plan) by names which files they need. The one thing that must be called is [`History::tend`].
+//! Reads plan by names which files they need (`plan`). The one thing that must be called is [`History::tend`].
 
 mod chunk;
 mod column;
@@ -104,6 +104,8 @@ pub struct Tended {
 }
 
 /// A [`TimeSeries`] in files of a directory. A clone is another handle of the same one.
+///
+/// A call whose future is dropped goes on to its end all the same.
 #[derive(Clone)]
 pub struct History {
     inner: Arc<Inner>,

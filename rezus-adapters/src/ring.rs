@@ -1,8 +1,8 @@
 //! Samples of the last hours, in memory.
 //!
-//! Each series has a [head](head): packs of a few bytes a sample, of which those that are older than the hot window are dropped.
-//! A series of which nothing is left is forgotten. Heads lie in shards with a lock each, which is held for one series at a
-//! time, so that readers and writers hardly meet; what there is to be found is told by the [directory](directory).
+//! Each series has a head (`head`): packs of a few bytes a sample, of which those that are older than the hot window are dropped.
+//! A series of which nothing is left is forgotten. Heads lie in shards with a lock each (`heads`), which is held for one series at
+//! a time, so that readers and writers hardly meet; what there is to be found is told by a directory (`directory`).
 
 mod directory;
 mod head;
@@ -18,8 +18,11 @@ use rezus_core::series::{
     Appended, Entry, Labels, Selection, Series, SeriesError, TimeSeries, TimeSeriesSink, Window,
 };
 
+#[cfg(feature = "history")]
 pub(crate) use head::in_order;
-pub(crate) use heads::{Heads, Judged, Judgement};
+#[cfg(feature = "history")]
+pub(crate) use heads::Judged;
+pub(crate) use heads::{Heads, Judgement};
 
 /// How many series there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,12 +1,14 @@
 //! A day that has ended becomes one chunk of each series, and rollups.
 
-use rezus_core::series::{Labels, Sample, roll_up};
+use std::time::Duration;
+
+use rezus_core::series::{Labels, Rollup, Sample, roll_up};
 
 use super::chunk;
 use super::error::FileError;
 use super::file::{Care, ChunkFile};
 use super::files::Files;
-use super::name::{COARSE, DAY, FINE, Name, SLOT};
+use super::name::{COARSE, DAY, FINE, Name, SLOT, begin};
 use crate::ring::in_order;
 
 /// How many series a step does: a quarter of a second or so.
@@ -97,13 +99,14 @@ impl Compact {
                 continue;
             }
             let before = self.before(labels).map_err(of(fine))?;
-            put(&mut self.target, 0, labels, chunk::of_samples(&samples)).map_err(of(raw))?;
+            let mut write = || {
+                let id = self.target.find_or_add(labels)?;
+                self.target.put(0, id, chunk::of_samples(&samples)?)
+            };
+            write().map_err(of(raw))?;
             for (file, name, width) in [(&mut self.fine, fine, FINE), (&mut self.coarse, coarse, COARSE)] {
-                let rolled = roll_up(&samples, width, before);
-                if !rolled.is_empty() {
-                    put(file, part_of(name, self.day), labels, chunk::of_rollups(&rolled))
-                        .map_err(of(name))?;
-                }
+                add(file, part_of(name, self.day), labels, roll_up(&samples, width, before), width)
+                    .map_err(of(name))?;
             }
         }
         // The rollups first: they are there when the day is.
@@ -159,21 +162,30 @@ impl Compact {
     }
 }
 
-fn put(
+/// Adds the rollups of a day to those of other days in the same part.
+fn add(
     file: &mut ChunkFile,
     part: u32,
     labels: &Labels,
-    chunk: Result<chunk::Chunk, FileError>,
+    rolled: Vec<Rollup>,
+    width: Duration,
 ) -> Result<(), FileError> {
+    let Some(day) = rolled.first().map(|first| begin(first.from.as_millis(), DAY)) else { return Ok(()) };
     let id = file.find_or_add(labels)?;
-    file.put(part, id, chunk?)
+    let mut all = file.rollups(part, id, width)?;
+    all.retain(|rollup| begin(rollup.from.as_millis(), DAY) != day);
+    all.extend(rolled);
+    all.sort_by_key(|rollup| rollup.from);
+    file.put(part, id, chunk::of_rollups(&all)?)
 }
 
 /// Which part of a file a time is in.
 pub(super) fn part_of(name: Name, at: i64) -> u32 {
     let length = match name {
         Name::Tail { .. } | Name::Sealed { .. } => SLOT,
-        Name::Raw { .. } | Name::Fine { .. } | Name::Coarse { .. } => DAY,
+        Name::Raw { .. } | Name::Fine { .. } => DAY,
+        // Of 24 rollups alone more would be said of how they are packed than of what they are.
+        Name::Coarse { .. } => 7 * DAY,
     };
     u32::try_from((at - name.span().start) / length).unwrap_or_default()
 }

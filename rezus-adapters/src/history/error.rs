@@ -33,9 +33,9 @@ pub enum HistoryError {
     },
 }
 
-/// A file that was not what was written to it, and was set aside under another name.
+/// A file that was not what was written to it, and was set aside under another name; or was not there any more.
 #[derive(Debug, thiserror::Error)]
-#[error("{} was damaged; what can be read of it is gone on with, and it is kept with the ending .damaged", path.display())]
+#[error("{} is not as it was written: what is left of it is set aside with the ending .damaged", path.display())]
 pub struct SetAside {
     /// Which it was.
     pub path: PathBuf,

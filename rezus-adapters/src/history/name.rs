@@ -116,7 +116,7 @@ mod tests {
             (Name::sealed_at(at), "sealed-2026-12-01.db"),
             (Name::raw_at(at), "raw-2026-12-01.db"),
             (Name::fine_at(at), "fine-2026-11-26.db"),
-            (Name::coarse_at(at), "coarse-2026-10-01.db"),
+            (Name::coarse_at(at), "coarse-2026-10-22.db"),
         ];
         for (name, text) in names {
             assert_eq!((name.to_string().as_str(), Name::parse(text)), (text, Some(name)));

@@ -98,7 +98,8 @@ fn again_where_files_are_gone<T>(
             Err(Stop::Failed(name, error)) => (name, error),
         };
         let is_gone = !inner.files.has(name);
-        if tries >= TRIES || !(is_gone || error.is_damage()) {
+        let is_useless = error.is_damage() || !inner.files.path(name).exists();
+        if tries >= TRIES || !(is_gone || is_useless) {
             return Err(error.while_being("read"));
         }
         if !is_gone {

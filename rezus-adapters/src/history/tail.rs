@@ -69,9 +69,8 @@ impl Log {
         };
         let written = tail.write(ticks);
         if written.is_err() {
-            // What it knows may have been undone. Whatever is wrong, the next one begins in a new file.
+            // What it knows may have been undone: it is opened anew.
             self.tails.remove(&slot);
-            self.run += 1;
         }
         written
     }
@@ -102,7 +101,8 @@ impl Tail {
     fn write(&mut self, ticks: &[Tick<'_>]) -> Result<(), FileError> {
         let transaction = self.connection.unchecked_transaction()?;
         {
-            let mut define = transaction.prepare_cached("INSERT INTO series (id, labels) VALUES (?1, ?2)")?;
+            let mut define =
+                transaction.prepare_cached("INSERT OR IGNORE INTO series (id, labels) VALUES (?1, ?2)")?;
             for tick in ticks {
                 if self.known.insert(tick.id) {
                     define.execute(params![tick.id, tick.labels.as_bytes()])?;

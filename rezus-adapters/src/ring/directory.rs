@@ -93,6 +93,7 @@ impl Directory {
     }
 
     /// Returns all families.
+    #[cfg(feature = "history")]
     pub(crate) fn all(&self) -> Vec<Family> {
         self.tenants.values().flat_map(|tenant| tenant.metrics.values().cloned()).collect()
     }

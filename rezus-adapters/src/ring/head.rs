@@ -10,6 +10,7 @@ const SAMPLES_A_PACK: u32 = 60;
 #[derive(Debug)]
 pub(crate) struct Head {
     /// Which one it is: no other series, nor this one when it comes again after it was forgotten, has the same.
+    #[cfg_attr(not(feature = "history"), expect(dead_code, reason = "tails know series by it"))]
     pub(crate) id: u32,
     /// The time of the newest sample, of those too that are only announced.
     pub(crate) newest: Option<Timestamp>,
@@ -66,6 +67,7 @@ impl Head {
     }
 
     /// Takes back what was announced and never came.
+    #[cfg(feature = "history")]
     pub(crate) fn settle(&mut self) {
         let newest = self.packs.iter().map(|whole| whole.span.to).max();
         let newest = newest.max((self.open.count() > 0).then_some(self.span.to));

@@ -28,6 +28,7 @@ pub(crate) enum Judgement {
 }
 
 /// What becomes of a sample that is announced; of one that is kept, the id of its series.
+#[cfg(feature = "history")]
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Judged {
     Kept(u32),
@@ -82,6 +83,7 @@ impl Heads {
     }
 
     /// Says what will become of a sample, and remembers that it is to come by [`Heads::insert`].
+    #[cfg(feature = "history")]
     pub(crate) fn announce(&self, entry: &Entry, now: Timestamp, window: Window) -> Judged {
         if let Some(refused) = refuse(entry.sample.at, now, window) {
             return Judged::Refused(refused);
@@ -97,6 +99,7 @@ impl Heads {
     }
 
     /// Takes a sample that was announced, or was there before.
+    #[cfg(feature = "history")]
     pub(crate) fn insert(&self, labels: &Labels, sample: Sample) {
         let floor = self.floor();
         let no_caps = SeriesCaps { per_tenant: usize::MAX, total: usize::MAX };
@@ -104,6 +107,7 @@ impl Heads {
     }
 
     /// Forgets what was announced of a series and did not come.
+    #[cfg(feature = "history")]
     pub(crate) fn settle(&self, labels: &Labels) {
         if let Some(head) = self.shard_to_change(labels).get_mut(labels) {
             head.settle();
@@ -141,6 +145,7 @@ impl Heads {
     }
 
     /// Returns the labels of all series, sorted.
+    #[cfg(feature = "history")]
     pub(crate) fn all(&self) -> Vec<Labels> {
         let families = self.directory().all();
         let mut labels: Vec<Labels> = families.iter().flat_map(|family| family.iter().cloned()).collect();
@@ -154,6 +159,7 @@ impl Heads {
     }
 
     /// Lets no pack be dropped that ends at this time or later.
+    #[cfg(feature = "history")]
     pub(crate) fn lower_floor(&self, floor: Timestamp) {
         self.floor.fetch_min(floor.as_millis(), Ordering::SeqCst);
     }

@@ -4,6 +4,7 @@ mod damage;
 mod fixture;
 mod kill;
 mod month;
+mod random;
 mod readers;
 mod start;
 

@@ -72,6 +72,11 @@ async fn a_file_of_chunks_that_is_damaged_is_set_aside_by_who_reads_it() {
     assert_eq!(history.tend().await.unwrap().set_aside.len(), 1);
     assert_eq!(store.files("damaged").len(), 1);
 
+    std::fs::remove_file(&store.files("raw-2026-10-23.db")[0]).unwrap();
+    let found = select(&history, 1, START, end, Duration::ZERO).await.unwrap();
+    assert_eq!((found.rolled.len(), found.samples), (2 * 288, samples(1, 2_880..3 * 1_440)));
+    assert_eq!(history.tend().await.unwrap().set_aside.len(), 1);
+
     garble(&store.files("coarse-")[0], 3);
     let wide = select(&history, 1, START, end, Duration::from_hours(1)).await.unwrap();
     assert!(wide.rolled.iter().all(|rollup| rollup.width == Duration::from_mins(5)), "{wide:?}");

@@ -1,8 +1,10 @@
 //! A month with a fast clock: the size settles, and whatever is asked for at the end is what was.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rezus_adapters::history::{History, HistorySettings};
+use rezus_core::base::Timestamp;
 use rezus_core::series::{Rollup, Sample, Series, TimeSeries as _, TimeSeriesSink as _, roll_up};
 
 use super::fixture::{
@@ -42,32 +44,43 @@ async fn pass(store: &Store, history: &mut History, series: u32, days: std::ops:
     sizes
 }
 
-/// What was given of a series: each rollup is what its span came to, each sample is one that was, and none is missing.
-fn check(found: &Series, series: u32, from: i64, to: i64, now: u32) {
-    let all = samples(series, 0..now + 1);
-    for width in [FINE, COARSE] {
-        let expected = roll_up(&all, width, None);
-        for rollup in found.rolled.iter().filter(|rollup| rollup.width == width) {
-            let same = expected.iter().find(|own| own.from == rollup.from);
-            assert_eq!(same, Some(rollup), "series {series}");
-        }
+/// All that a series had, and what it comes to.
+struct Model {
+    samples: Vec<Sample>,
+    rolled: BTreeMap<(Duration, Timestamp), Rollup>,
+}
+
+impl Model {
+    fn new(series: u32, minutes: u32) -> Self {
+        let samples = samples(series, 0..minutes);
+        let rolled = [FINE, COARSE].into_iter().flat_map(|width| roll_up(&samples, width, None));
+        let rolled = rolled.map(|rollup| ((rollup.width, rollup.from), rollup)).collect();
+        Self { samples, rolled }
     }
-    assert!(found.rolled.iter().all(|rollup| [FINE, COARSE].contains(&rollup.width)));
-    assert!(found.rolled.is_sorted_by(|a, b| a.from.after(a.width) <= b.from), "series {series}");
-    let is_rolled = |sample: &Sample| {
-        let within =
-            |rollup: &Rollup| rollup.from <= sample.at && sample.at < rollup.from.after(rollup.width);
-        found.rolled.iter().any(within)
-    };
-    let last = found.rolled.last().map(|rollup| rollup.last_at);
-    assert!(found.samples.first().is_none_or(|first| last.is_none_or(|last| last < first.at)));
-    let since = found.samples.first().map_or(at(to + 1), |first| first.at);
-    let (rolled, kept): (Vec<Sample>, Vec<Sample>) = all
-        .into_iter()
-        .filter(|sample| (at(from)..=at(to)).contains(&sample.at))
-        .partition(|sample| sample.at < since);
-    assert_eq!(found.samples, kept, "series {series}");
-    assert!(rolled.iter().all(|sample| is_rolled(sample) || sample.value.is_nan()), "series {series}");
+
+    /// Each rollup is what its span came to, each sample is one that was, and none is missing.
+    fn check(&self, found: &Series, from: i64, to: i64) {
+        let name = &found.labels;
+        for rollup in &found.rolled {
+            assert_eq!(self.rolled.get(&(rollup.width, rollup.from)), Some(rollup), "{name}");
+        }
+        assert!(found.rolled.is_sorted_by(|a, b| a.from.after(a.width) <= b.from), "{name}");
+        let is_rolled = |sample: &Sample| {
+            let begun = found.rolled.partition_point(|rollup| rollup.from <= sample.at);
+            found.rolled[..begun].last().is_some_and(|rollup| sample.at < rollup.from.after(rollup.width))
+        };
+        let last = found.rolled.last().map(|rollup| rollup.last_at);
+        assert!(found.samples.first().is_none_or(|first| last.is_none_or(|last| last < first.at)));
+        let since = found.samples.first().map_or(at(to + 1), |first| first.at);
+        let (rolled, kept): (Vec<Sample>, Vec<Sample>) = self
+            .samples
+            .iter()
+            .filter(|sample| (at(from)..=at(to)).contains(&sample.at))
+            .copied()
+            .partition(|sample| sample.at < since);
+        assert_eq!(found.samples, kept, "{name}");
+        assert!(rolled.iter().all(|sample| is_rolled(sample) || sample.value.is_nan()), "{name}");
+    }
 }
 
 #[tokio::test]
@@ -87,6 +100,7 @@ async fn the_size_settles_in_a_month_and_everything_is_as_it_was() {
     let now = minutes(30) - 1;
     let end = START + i64::from(now) * MINUTE;
     for number in 0..series.min(8) {
+        let model = Model::new(number, now + 1);
         for width in [Duration::ZERO, FINE, Duration::from_mins(30), COARSE, days(1)] {
             for (from, to) in [
                 (START, end),
@@ -100,7 +114,7 @@ async fn the_size_settles_in_a_month_and_everything_is_as_it_was() {
             ] {
                 let found = select(&history, number, from, to, width).await;
                 let empty = Series { labels: labels(number), rolled: Vec::new(), samples: Vec::new() };
-                check(&found.unwrap_or(empty), number, from, to, now);
+                model.check(&found.unwrap_or(empty), from, to);
             }
         }
     }
@@ -127,7 +141,7 @@ async fn there_is_no_more_than_may_be() {
     assert!(store.files("raw-").len() < 11, "{:?}", store.files("raw-"));
     let found = select(&history, 2, START, end, Duration::ZERO).await.unwrap();
     assert_eq!(found.rolled[0].from, at(START));
-    check(&found, 2, START, end, minutes(12) - 1);
+    Model::new(2, minutes(12)).check(&found, START, end);
 }
 
 /// After the clock was set back by days, what comes for a day that was compacted is merged into it.
