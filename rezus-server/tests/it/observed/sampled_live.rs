@@ -9,6 +9,7 @@ use super::lab::{Access, state};
 use super::live::{self, Kubernetes};
 use crate::cli::run;
 use crate::server::{Server, Settings};
+use crate::tools;
 
 /// A server with the tenant `web`, whose cluster has the node `a`.
 async fn observed(settings: Settings) -> (Server, Kubernetes, FakeTalos) {
@@ -110,4 +111,53 @@ async fn no_secret_of_a_cluster_is_in_what_is_sampled() {
     assert!(looked_at > 0);
     let other = Authority::new("other").credential("o", "other", Validity::ALWAYS);
     assert_ne!(other.key, credential.key);
+}
+
+/// A real Prometheus that takes what is written to it, and where it answers; it ends with this.
+struct Prometheus(#[expect(dead_code, reason = "it ends when it is dropped")] tokio::process::Child, String);
+
+impl Prometheus {
+    fn start(directory: &std::path::Path) -> Self {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        std::fs::write(directory.join("p.yml"), "global: {}\n").unwrap();
+        let mut command = tokio::process::Command::new("prometheus");
+        command.arg(format!("--config.file={}", directory.join("p.yml").display()));
+        command.arg(format!("--storage.tsdb.path={}", directory.join("tsdb").display()));
+        command
+            .arg(format!("--web.listen-address=127.0.0.1:{port}"))
+            .arg("--web.enable-remote-write-receiver");
+        command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).kill_on_drop(true);
+        Self(command.spawn().unwrap(), format!("http://127.0.0.1:{port}"))
+    }
+
+    /// What it says of an expression now; nothing where it does not answer.
+    async fn result(&self, expression: &str) -> Option<Value> {
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let query: String = form_urlencoded::byte_serialize(expression.as_bytes()).collect();
+        let answer = client.get(format!("{}/api/v1/query?query={query}", self.1)).send().await.ok()?;
+        Some(answer.json::<Value>().await.ok()?["data"]["result"].clone())
+    }
+}
+
+#[tokio::test]
+async fn what_is_sampled_is_sent_on_to_a_real_prometheus() {
+    if tools::find("prometheus").is_none() {
+        return tools::missing("prometheus", "samples that are sent on");
+    }
+    let directory = tempfile::TempDir::new().unwrap();
+    let prometheus = Prometheus::start(directory.path());
+    let url = format!("{}/api/v1/write", prometheus.1);
+    let variables = vec![("REZUS_SERIES__REMOTE_WRITE__URL", url)];
+    let (server, _kubernetes, _cluster) = observed(Settings { variables, ..Settings::default() }).await;
+    let ask = || prometheus.result("rezus_node_ready{tenant=\"web\",node=\"a\",source=\"kubernetes\"}");
+    let found = live::until("Prometheus has it", ask, |found| {
+        found.as_ref().is_some_and(|found| found.as_array().is_some_and(|series| series.len() == 1))
+    });
+    assert_eq!(found.await.unwrap()[0]["value"][1], "1");
+    let metrics = server.get("/metrics").await.expect(200, "metrics");
+    let text = String::from_utf8(metrics.body.to_vec()).unwrap();
+    let line =
+        text.lines().find(|line| line.starts_with("rezus_remote_write_samples_total{outcome=\"sent\"}"));
+    assert!(line.is_some_and(|line| !line.ends_with(" 0")), "{text}");
+    assert!(text.lines().any(|line| line.starts_with("rezus_remote_write_success_seconds ")), "{text}");
 }
