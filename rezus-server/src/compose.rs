@@ -188,7 +188,7 @@ fn forwarder(
     data_dir: &DataDir,
     clock: &Arc<dyn Clock>,
 ) -> Result<Option<Arc<dyn Forwarder>>, StartError> {
-    let Some(remote) = config.remote_write.as_ref().filter(|_| config.enabled) else { return Ok(None) };
+    let Some(remote) = config.remote_write.as_ref() else { return Ok(None) };
     let remote = RemoteWriteConfig {
         url: remote.url.clone(),
         bearer_token_file: remote.bearer_token_file.clone(),

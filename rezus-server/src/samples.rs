@@ -18,7 +18,8 @@ use rezus_core::observed::{Reading, Sampler, Source};
 use rezus_core::series::{Entry, TimeSeries};
 
 use queue::Queue;
-pub use tally::{Tally, Told};
+use tally::Tally;
+pub use tally::Told;
 pub use writer::forward;
 
 /// How many samples may wait to be written: 32 bytes each, and nothing for those that do not.

@@ -93,6 +93,46 @@ impl SeriesConfig {
         {
             return Err(ConfigError::SeriesOutOfOrder);
         }
+        if self.remote_write.is_some() && !self.enabled {
+            return Err(ConfigError::NothingToSendOn);
+        }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keeping(raw: u32, fine: u32, coarse: u32) -> SeriesConfig {
+        SeriesConfig {
+            keep_raw_days: raw,
+            keep_5m_days: fine,
+            keep_1h_days: coarse,
+            ..SeriesConfig::default()
+        }
+    }
+
+    #[test]
+    fn what_is_coarser_is_kept_no_shorter() {
+        for [raw, fine, coarse] in [[0, 60, 730], [7, 6, 730], [7, 60, 59]] {
+            assert!(matches!(keeping(raw, fine, coarse).check(), Err(ConfigError::SeriesOutOfOrder)));
+        }
+        assert!(keeping(60, 60, 60).check().is_ok() && SeriesConfig::default().check().is_ok());
+    }
+
+    #[test]
+    fn what_is_not_kept_is_not_sent_on() {
+        let remote = RemoteWriteConfig {
+            url: "http://127.0.0.1/".to_owned(),
+            bearer_token_file: None,
+            basic_auth_file: None,
+            ca_file: None,
+            queue: queue(),
+        };
+        let config = SeriesConfig { remote_write: Some(remote), ..SeriesConfig::default() };
+        assert!(config.check().is_ok());
+        let off = SeriesConfig { enabled: false, ..config };
+        assert!(matches!(off.check(), Err(ConfigError::NothingToSendOn)));
     }
 }

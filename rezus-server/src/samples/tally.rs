@@ -8,7 +8,7 @@ use rezus_core::series::Appended;
 
 /// Counts.
 #[derive(Debug, Default)]
-pub struct Tally(Mutex<Counted>);
+pub(super) struct Tally(Mutex<Counted>);
 
 #[derive(Debug, Default)]
 struct Counted {
