@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rezus_adapters::clock::SystemClock;
+use rezus_adapters::ring::{Ring, RingSettings};
 use rezus_adapters::sqlite::SqliteStore;
 use rezus_benches::{Client, Outcome, Promise, Row, size, vm_kib};
 use rezus_core::base::TenantName;
@@ -59,7 +60,8 @@ pub(crate) async fn scripted() -> Outcome<Vec<Row>> {
         runs: RunsConfig { allow_without_auth: true, ..RunsConfig::default() },
         ..Config::default()
     };
-    let plane = compose::plane(&config, Stores::of(store), shared, Vec::new(), clock, mappings);
+    let series = Arc::new(Ring::new(RingSettings::default(), Arc::<SystemClock>::clone(&clock)));
+    let plane = compose::plane(&config, Stores::of(store, series), shared, Vec::new(), clock, mappings);
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let url = format!("http://{}", listener.local_addr()?);
     plane.listeners.set(vec![url.clone()]).map_err(|_| "the listeners are known before they are")?;

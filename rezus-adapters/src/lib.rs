@@ -3,14 +3,19 @@
 //! | module | feature | implements |
 //! | --- | --- | --- |
 //! | [`clock`] | always | `Clock`, by the machine's clock |
+//! | `history` | `history` | `TimeSeries`, in SQLite files of a directory |
 //! | `kubernetes` | `kubernetes` | `ClusterScraper`, by the Kubernetes API of clusters |
 //! | `node_metrics` | `node-metrics` | `ClusterScraper`, by `node_exporter` on a cluster's machines |
 //! | `process` | `process` | `TofuExecutor`, by child processes (Linux) |
 //! | `recorded` | `recorded` | `ClusterScraper`, by recordings |
+//! | `remote_write` | `remote-write` | `Forwarder`, by Prometheus' remote write |
+//! | `ring` | `ring` | `TimeSeries`, in memory |
 //! | `sqlite` | `sqlite` | `StateStore`, `IndexStore`, `HistoryStore` and `AccountStore`, in one SQLite file |
 //! | `talos` | `talos` | `ClusterScraper`, by the Talos API of a cluster's machines |
 
 pub mod clock;
+#[cfg(feature = "history")]
+pub mod history;
 #[cfg(feature = "kubernetes")]
 pub mod kubernetes;
 #[cfg(feature = "node-metrics")]
@@ -21,9 +26,13 @@ pub mod process;
 mod reach;
 #[cfg(feature = "recorded")]
 pub mod recorded;
+#[cfg(feature = "remote-write")]
+pub mod remote_write;
+#[cfg(feature = "ring")]
+pub mod ring;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 #[cfg(feature = "talos")]
 pub mod talos;
-#[cfg(any(feature = "node-metrics", feature = "talos"))]
+#[cfg(any(feature = "node-metrics", feature = "remote-write", feature = "talos"))]
 mod text;

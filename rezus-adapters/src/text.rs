@@ -1,11 +1,13 @@
 //! Texts of peers, made harmless.
 
 /// How long a text of facts is at most, in bytes.
+#[cfg(any(feature = "node-metrics", feature = "talos"))]
 const LONGEST: usize = 512;
 /// How much of a peer's text a failure holds, in characters.
 const IN_FAILURES: usize = 64;
 
 /// A text for facts: without control characters, and not longer than 512 bytes.
+#[cfg(any(feature = "node-metrics", feature = "talos"))]
 pub(crate) fn clean(text: &str) -> String {
     let mut kept = String::with_capacity(text.len().min(LONGEST));
     for character in text.chars().map(harmless) {
@@ -18,6 +20,7 @@ pub(crate) fn clean(text: &str) -> String {
 }
 
 /// The same where there is something to tell.
+#[cfg(any(feature = "node-metrics", feature = "talos"))]
 pub(crate) fn some(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| clean(text))
 }
@@ -33,7 +36,7 @@ fn harmless(character: char) -> char {
     if character.is_control() || hides { '\u{fffd}' } else { character }
 }
 
-#[cfg(test)]
+#[cfg(all(test, any(feature = "node-metrics", feature = "talos")))]
 mod tests {
     use super::*;
 

@@ -15,6 +15,7 @@ mod picture;
 mod pods;
 mod quantity;
 mod recording;
+mod sampling;
 mod scraper;
 mod source;
 
@@ -27,5 +28,6 @@ pub use picture::{KubernetesPicture, Picture, Standing, TalosPicture};
 pub use pods::{ContainerKind, ContainerSeen, Ended, PodBook, PodCondition, PodPhase, PodSeen};
 pub use quantity::{Quantity, QuantityError};
 pub use recording::{Recording, RecordingError};
+pub use sampling::{MetricInfo, MetricKind, Sampler, metrics};
 pub use scraper::{ClusterScraper, Credential, Destinations, Reading, Session, Target};
 pub use source::Source;

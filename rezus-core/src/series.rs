@@ -16,12 +16,18 @@
 //! | NaN, infinite, minus zero | kept bit for bit; left out of rollups where they are no number |
 //! | [`STALE`] | kept: the series ended here; it is no value |
 
+mod gorilla;
 mod labels;
 mod matcher;
 mod port;
+mod rollup;
 mod sample;
 
+pub use gorilla::{Pack, Packer};
 pub use labels::{Labels, LabelsError, NAME, TENANT};
 pub use matcher::{Matcher, MatcherError, Operator};
-pub use port::{Appended, Entry, Selection, Series, SeriesError, TimeSeries, TimeSeriesSink, Window};
+pub use port::{
+    Appended, Entry, Forwarded, Forwarder, Selection, Series, SeriesError, TimeSeries, TimeSeriesSink, Window,
+};
+pub use rollup::roll_up;
 pub use sample::{Rollup, STALE, Sample, counter_increase};

@@ -8,6 +8,7 @@ mod demo;
 mod get;
 mod lock;
 mod mappings;
+mod metrics;
 mod project;
 mod record;
 mod run;
@@ -73,6 +74,8 @@ enum Command {
     Audit(audit::Audit),
     /// List what is declared: tenants, node groups, machines, or the mappings that make them.
     Get(get::Get),
+    /// Show what was sampled of a cluster or a machine over time: which metrics there are, or a plot of one.
+    Metrics(metrics::Metrics),
     /// Compare two versions of a tenant's state, as resources.
     Diff(get::Diff),
     /// Say where the fields of a machine come from.
@@ -305,6 +308,7 @@ fn execute(command: Command, environment: impl Iterator<Item = (String, String)>
             runtime.block_on(rebuild_index(tenant, &target, &mut out))
         }
         Command::Get(command) => runtime.block_on(command.run(&mut out)),
+        Command::Metrics(command) => runtime.block_on(command.run(&mut out)),
         Command::Diff(command) => runtime.block_on(command.run(&mut out)),
         Command::Explain(command) => runtime.block_on(command.run(&mut out)),
         Command::Project(command) => command.run(&mut out),

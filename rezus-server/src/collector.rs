@@ -20,6 +20,7 @@ use tokio::task::JoinHandle;
 
 use crate::config::CollectorConfig;
 use crate::error::Chain;
+use crate::samples::Samples;
 use crate::workspaces::Workspaces;
 pub use board::{Board, Turn};
 pub use pulse::{Pulse, Pulses};
@@ -54,6 +55,8 @@ pub struct Means {
     pub workspaces: Workspaces,
     /// Where what is seen goes.
     pub board: Board,
+    /// What becomes of it over time.
+    pub samples: Samples,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// How often, and how many at a time.
@@ -105,6 +108,7 @@ impl Collector {
             match self.0.wanted().await {
                 Ok((on, off)) => {
                     followed.retain(|tenant, _| on.contains(tenant));
+                    self.0.means.samples.keep_only(&on, self.0.means.clock.now());
                     board.set(&on, off);
                     for tenant in on {
                         followed.entry(tenant).or_insert_with_key(|tenant| self.0.follow(tenant));

@@ -1,13 +1,18 @@
 //! The composition root: the only place that names adapters.
 
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use rezus_adapters::clock::SystemClock;
+use rezus_adapters::history::{History, HistoryError, HistorySettings, Sync, Tended};
 use rezus_adapters::kubernetes::KubernetesScraper;
 use rezus_adapters::node_metrics::NodeMetricsScraper;
 use rezus_adapters::process::{ProcessConfig, ProcessExecutor};
 use rezus_adapters::recorded::RecordedScraper;
+use rezus_adapters::remote_write::{RemoteWrite, RemoteWriteConfig, RemoteWriteError};
+use rezus_adapters::ring::{Ring, RingSettings, SeriesCaps};
 use rezus_adapters::sqlite::{OpenError, SqliteStore};
 use rezus_adapters::talos::TalosScraper;
 use rezus_core::access::AccountStore;
@@ -22,23 +27,26 @@ use rezus_core::declared::store::{HistoryStore, IndexStore, StateStore};
 use rezus_core::observed::{ClusterScraper, Source};
 use rezus_core::runs::executor::TofuExecutor;
 use rezus_core::runs::store::RunStore;
+use rezus_core::series::{Forwarder, TimeSeries};
 
 use crate::auth::{self, Auth};
 use crate::collector::{self, Board, Collector, Scrapers, Targets};
-use crate::config::{Config, StateConfig};
+use crate::config::{Config, SeriesConfig, SeriesSync, StateConfig};
 use crate::data_dir::{DataDir, DataDirError, DataDirLock};
+use crate::error::Chain;
 use crate::kube::catalogue::{self, Catalogue, Observed, RunsShown};
 use crate::kube::past::Past;
 use crate::mapping_files::MappingsError;
 use crate::pulls::{Desk, Pulls};
 use crate::runs::{Live, Means, Runs};
+use crate::samples::Samples;
 use crate::secrets::Secrets;
 use crate::serve::{Draining, Limits, limited};
 use crate::state_backend::Intake;
 use crate::sweep::Sweep;
 use crate::telemetry::Metrics;
 use crate::workspaces::Workspaces;
-use crate::{api, kube, peer, state_backend, telemetry};
+use crate::{api, kube, peer, state_backend, telemetry, tls};
 
 /// What routes work with.
 #[derive(Clone, Debug)]
@@ -71,6 +79,14 @@ pub struct Plane {
     pub board: Board,
     /// Who looks at them.
     pub collector: Collector,
+    /// What was sampled of that.
+    pub series: Arc<dyn TimeSeries>,
+    /// Samples on their way there.
+    pub samples: Samples,
+    /// By what they are sent on as well, if anywhere.
+    pub forwarder: Option<Arc<dyn Forwarder>>,
+    /// What is to be done for their store.
+    pub upkeep: SeriesUpkeep,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// The server's own metrics.
@@ -112,6 +128,12 @@ pub enum StartError {
     /// The mappings are not sound.
     #[error(transparent)]
     Mappings(MappingsError),
+    /// The store of samples cannot be opened.
+    #[error(transparent)]
+    Series(#[from] HistoryError),
+    /// Samples cannot be sent on.
+    #[error(transparent)]
+    RemoteWrite(#[from] RemoteWriteError),
 }
 
 /// Puts a plane together over a data directory that exists.
@@ -125,17 +147,57 @@ pub fn compose(config: &Config, data_dir: &DataDir) -> Result<Composed, StartErr
     let store = SqliteStore::open(&data_dir.database())?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let mappings = mappings(config)?;
-    Ok(Composed {
-        plane: plane(
-            config,
-            Stores::of(store),
-            executor(config, data_dir),
-            scrapers(&clock),
-            clock,
-            mappings,
-        ),
-        lock,
-    })
+    let (series, upkeep) = series(&config.series, data_dir, &clock)?;
+    let forwarder = forwarder(&config.series, data_dir, &clock)?;
+    let stores = Stores::of(store, series);
+    let plane = plane(config, stores, executor(config, data_dir), scrapers(&clock), clock, mappings);
+    Ok(Composed { plane: Plane { forwarder, upkeep, ..plane }, lock })
+}
+
+/// Opens the store of samples. Where none are kept, nothing is on disk.
+fn series(
+    config: &SeriesConfig,
+    data_dir: &DataDir,
+    clock: &Arc<dyn Clock>,
+) -> Result<(Arc<dyn TimeSeries>, SeriesUpkeep), StartError> {
+    let caps = SeriesCaps { per_tenant: config.max_series_per_tenant, total: config.max_series };
+    let ring = RingSettings { hot: config.hot.0, caps, ..RingSettings::default() };
+    if !config.enabled {
+        return Ok((Arc::new(Ring::new(ring, Arc::clone(clock))), SeriesUpkeep::default()));
+    }
+    data_dir.create_series()?;
+    let days = |days: u32| Duration::from_hours(24) * days;
+    let settings = HistorySettings {
+        ring,
+        raw: days(config.keep_raw_days),
+        fine: days(config.keep_5m_days),
+        coarse: days(config.keep_1h_days),
+        max_bytes: Some(config.max_bytes.0),
+        sync: match config.sync {
+            SeriesSync::Process => Sync::Process,
+            SeriesSync::Power => Sync::Power,
+        },
+    };
+    let history = History::open(&data_dir.series(), settings, Arc::clone(clock))?;
+    Ok((Arc::new(history.clone()), SeriesUpkeep(Some(history))))
+}
+
+/// Opens the queue of samples that are sent on, where any are.
+fn forwarder(
+    config: &SeriesConfig,
+    data_dir: &DataDir,
+    clock: &Arc<dyn Clock>,
+) -> Result<Option<Arc<dyn Forwarder>>, StartError> {
+    let Some(remote) = config.remote_write.as_ref() else { return Ok(None) };
+    let remote = RemoteWriteConfig {
+        url: remote.url.clone(),
+        bearer_token_file: remote.bearer_token_file.clone(),
+        basic_auth_file: remote.basic_auth_file.clone(),
+        ca_file: remote.ca_file.clone().or_else(|| tls::system_authorities().map(Path::to_owned)),
+        queue: data_dir.series().join("remote-write.db"),
+        queue_bytes: remote.queue.0,
+    };
+    Ok(Some(Arc::new(RemoteWrite::open(&remote, Arc::clone(clock))?)))
 }
 
 /// Executes tofu and terraform as child processes, under supervisors that are this program once more.
@@ -198,11 +260,46 @@ pub struct Stores {
     pub accounts: Arc<dyn AccountStore>,
     /// Runs, and what is set of tenants.
     pub runs: Arc<dyn RunStore>,
+    /// Samples of what is observed.
+    pub series: Arc<dyn TimeSeries>,
+}
+
+/// What is to be done for the store of samples now and then: to move it to files, and to remove what is old.
+#[derive(Clone, Debug, Default)]
+pub struct SeriesUpkeep(Option<History>);
+
+/// How often.
+const TEND: Duration = Duration::from_secs(5);
+
+impl SeriesUpkeep {
+    /// Tends the store, until it is dropped.
+    pub async fn run(self) {
+        let Some(history) = self.0 else { return };
+        loop {
+            match history.tend().await {
+                Ok(Tended { more, set_aside }) => {
+                    for damaged in &set_aside {
+                        tracing::error!(cause = %Chain(damaged), "samples are lost");
+                    }
+                    tokio::time::sleep(if more { TEND / 50 } else { TEND }).await;
+                }
+                Err(error) => {
+                    tracing::warn!(cause = %Chain(&error), "the store of samples cannot be tended now");
+                    tokio::time::sleep(TEND * 12).await;
+                }
+            }
+        }
+    }
+
+    /// Returns how many bytes of samples are on disk.
+    pub fn bytes(&self) -> u64 {
+        self.0.as_ref().map_or(0, History::bytes)
+    }
 }
 
 impl Stores {
-    /// All of them in one file.
-    pub fn of(store: SqliteStore) -> Self {
+    /// All of them in one file, but for samples.
+    pub fn of(store: SqliteStore, series: Arc<dyn TimeSeries>) -> Self {
         Self {
             states: Arc::new(store.clone()),
             index: Arc::new(store.clone()),
@@ -210,6 +307,7 @@ impl Stores {
             mark: Arc::new(store.clone()),
             accounts: Arc::new(store.clone()),
             runs: Arc::new(store),
+            series,
         }
     }
 }
@@ -223,7 +321,7 @@ pub fn plane(
     clock: Arc<dyn Clock>,
     mappings: Mappings,
 ) -> Plane {
-    let Stores { states, index, history, mark, accounts, runs } = stores;
+    let Stores { states, index, history, mark, accounts, runs, series } = stores;
     let intake = Arc::new(Intake::new(&config.state));
     let metrics = Arc::new(Metrics::new());
     let compute: Arc<dyn Compute> = Arc::<Intake>::clone(&intake);
@@ -239,6 +337,7 @@ pub fn plane(
     let secrets = Secrets::new(Arc::clone(&states), reader.clone(), workspaces.clone());
     let desk = Desk::default();
     let board = Board::default();
+    let samples = Samples::new(Arc::clone(&series), config.series.enabled);
     let catalogue = Catalogue::new(catalogue::Means {
         states: Arc::clone(&states),
         projector: projector.clone(),
@@ -255,6 +354,7 @@ pub fn plane(
         states: Arc::clone(&states),
         workspaces: workspaces.clone(),
         board: board.clone(),
+        samples: samples.clone(),
         clock: Arc::clone(&clock),
         config: config.collector.clone(),
     });
@@ -291,6 +391,10 @@ pub fn plane(
         secrets,
         board,
         collector,
+        series,
+        samples,
+        forwarder: None,
+        upkeep: SeriesUpkeep::default(),
         workspaces,
         run_store: runs,
         clock,

@@ -4,6 +4,7 @@ mod collector;
 mod limits;
 mod quantity;
 mod runs;
+mod series;
 mod tenants;
 mod tls;
 
@@ -21,6 +22,7 @@ pub use collector::CollectorConfig;
 pub use limits::LimitsConfig;
 pub use quantity::{ByteSize, Span};
 pub use runs::{RunAs, RunsConfig};
+pub use series::{RemoteWriteConfig, SeriesConfig, SeriesSync};
 pub use tenants::TenantConfig;
 pub use tls::TlsConfig;
 
@@ -50,6 +52,8 @@ pub struct Config {
     pub tenants: BTreeMap<TenantKey, TenantConfig>,
     /// How clusters are observed.
     pub collector: CollectorConfig,
+    /// What is kept of that over time.
+    pub series: SeriesConfig,
     /// What is logged, and how.
     pub log: LogConfig,
 }
@@ -277,6 +281,14 @@ pub enum ConfigError {
         "runs.run_as needs runs.work: a directory outside of the data directory, which that user must not be able to open; and runs.plugin_cache beside it"
     )]
     RunAsNeedsWork,
+    /// Samples would be sent on that are not made.
+    #[error("series.remote_write sends on what is kept: it needs series.enabled")]
+    NothingToSendOn,
+    /// What is coarser would be kept for a shorter time than what it is made of.
+    #[error(
+        "series.keep_raw_days must be 1 at least, keep_5m_days no less than it, and keep_1h_days no less than that"
+    )]
+    SeriesOutOfOrder,
     /// Everybody could do everything.
     #[error(
         "without authentication every listener must be on loopback, and {0} is not: leave out --no-auth (auth.enabled = false), or listen on loopback"
@@ -306,10 +318,12 @@ impl Config {
             }
             None => (toml::Table::new(), "the configuration".to_owned()),
         };
-        for (section, key, value) in environment.filter_map(|(name, value)| variable(&name, value)) {
+        for (sections, key, value) in environment.filter_map(|(name, value)| variable(&name, value)) {
             origin = format!("{origin} with REZUS_ variables");
-            let section = table.entry(section).or_insert_with(|| toml::Table::new().into());
-            if let Some(section) = section.as_table_mut() {
+            let innermost = sections.into_iter().try_fold(&mut table, |table, section| {
+                table.entry(section).or_insert_with(|| toml::Table::new().into()).as_table_mut()
+            });
+            if let Some(section) = innermost {
                 section.insert(key, value);
             }
         }
@@ -328,7 +342,9 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::PlainNotLoopback`], [`ConfigError::OpenToAll`], [`ConfigError::HalfACertificate`].
+    /// [`ConfigError::PlainNotLoopback`], [`ConfigError::OpenToAll`], [`ConfigError::HalfACertificate`],
+    /// [`ConfigError::RunAsNeedsWork`], [`ConfigError::SeriesOutOfOrder`],
+    /// [`ConfigError::NothingToSendOn`].
     pub fn check(&self) -> Result<(), ConfigError> {
         let server = &self.server;
         if !server.plain.ip().is_loopback() {
@@ -343,18 +359,20 @@ impl Config {
         if self.tls.certificate.is_some() != self.tls.key.is_some() {
             return Err(ConfigError::HalfACertificate);
         }
-        Ok(())
+        self.series.check()
     }
 }
 
-/// Reads `REZUS_SECTION__KEY` as a section, a key and a TOML value; what is no TOML value is a text.
-fn variable(name: &str, value: String) -> Option<(String, String, toml::Value)> {
-    let (section, key) = name.strip_prefix("REZUS_")?.split_once("__")?;
+/// Reads `REZUS_SECTION__KEY` as a section, a key and a TOML value; what is no TOML value is a text. A section within
+/// another is named after it.
+fn variable(name: &str, value: String) -> Option<(Vec<String>, String, toml::Value)> {
+    let (sections, key) = name.strip_prefix("REZUS_")?.rsplit_once("__")?;
     let value = match value.parse::<toml::Value>() {
         Ok(value @ (toml::Value::Boolean(_) | toml::Value::Integer(_))) => value,
         Ok(_) | Err(_) => toml::Value::String(value),
     };
-    Some((section.to_ascii_lowercase(), key.to_ascii_lowercase(), value))
+    let sections = sections.split("__").map(str::to_ascii_lowercase).collect();
+    Some((sections, key.to_ascii_lowercase(), value))
 }
 
 #[cfg(test)]
@@ -380,6 +398,7 @@ mod tests {
             ("REZUS_RETENTION__KEEP_LAST", "3"),
             ("REZUS_SERVER__DATA_DIR", "/srv/rezus"),
             ("REZUS_TLS__NAMES", "rezus.example, 192.0.2.7"),
+            ("REZUS_SERIES__REMOTE_WRITE__URL", "http://127.0.0.1:9090/api/v1/write"),
             ("HOME", "/nowhere"),
         ];
         let config = load(text, &variables).unwrap();
@@ -389,6 +408,11 @@ mod tests {
         assert_eq!(config.retention.keep_last, 3);
         assert_eq!(config.server.data_dir, Path::new("/srv/rezus"));
         assert_eq!(config.state.in_flight, ByteSize(128 << 20));
+        let remote = config.series.remote_write.unwrap();
+        assert_eq!(
+            (remote.url.as_str(), remote.queue),
+            ("http://127.0.0.1:9090/api/v1/write", ByteSize(256 << 20))
+        );
         let names: Vec<String> = config.tls.names.iter().map(ToString::to_string).collect();
         assert_eq!(names, ["rezus.example", "192.0.2.7"]);
     }
@@ -404,6 +428,9 @@ mod tests {
             ("[runs]\nslot = 1\n", "slot"),
             ("[runs]\nrun_as = \"root\"\n", "run_as"),
             ("[runs]\nenvironment = [\"A=B\"]\n", "environment"),
+            ("[series]\nretention = 1\n", "retention"),
+            ("[series.remote_write]\nqueue = \"1MiB\"\n", "url"),
+            ("[series.remote_write]\nurl = \"http://x/\"\npassword = \"x\"\n", "password"),
             ("[tenants.Prod]\ndir = \"/c\"\n", "lower-case"),
             ("[tenants.prod]\n", "dir"),
             ("[tenants.prod]\ndir = \"c\"\n", "tenants.prod.dir"),

@@ -85,6 +85,11 @@ impl DataDir {
         self.0.join("plugins")
     }
 
+    /// What was sampled, and what of it is still to be sent on.
+    pub fn series(&self) -> PathBuf {
+        self.0.join("series")
+    }
+
     /// The administrator's kubeconfig.
     pub fn kubeconfig(&self) -> PathBuf {
         self.0.join("admin.kubeconfig")
@@ -98,6 +103,16 @@ impl DataDir {
     pub fn create(&self) -> Result<(), DataDirError> {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.0);
         made.map_err(|source| DataDirError::Unusable { path: self.0.clone(), source })
+    }
+
+    /// Makes the directory of samples where there is none, closed to all others.
+    ///
+    /// # Errors
+    ///
+    /// [`DataDirError::Unusable`].
+    pub fn create_series(&self) -> Result<(), DataDirError> {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(self.series());
+        made.map_err(|source| DataDirError::Unusable { path: self.series(), source })
     }
 
     /// Tells whether the database is there, or nothing of it.

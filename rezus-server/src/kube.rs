@@ -13,6 +13,7 @@ pub mod item;
 mod join;
 pub mod kinds;
 mod list;
+mod metrics;
 pub mod object;
 mod observed;
 pub mod openapi;

@@ -17,6 +17,7 @@ pub mod memory;
 pub mod peer;
 pub mod pulls;
 pub mod runs;
+pub mod samples;
 pub mod secrets;
 pub mod serve;
 pub mod state_backend;

@@ -291,6 +291,10 @@ impl Serving {
         self.listeners.spawn(until(plane.draining.clone(), plane.catalogue.clone().run()));
         self.listeners.spawn(until(plane.draining.clone(), plane.catalogue.clone().run_observed()));
         self.listeners.spawn(until(plane.draining.clone(), plane.collector.clone().run()));
+        self.listeners
+            .spawn(to_the_end(plane.samples.clone().write(plane.forwarder.clone(), plane.draining.clone())));
+        self.listeners.spawn(until(plane.draining.clone(), crate::samples::forward(plane.forwarder.clone())));
+        self.listeners.spawn(until(plane.draining.clone(), plane.upkeep.clone().run()));
         self.listeners.spawn(until(plane.draining.clone(), crate::memory::give_back()));
         self.listeners.spawn(until(plane.draining.clone(), plane.runs.clone().serve()));
         self.listeners.spawn(until(plane.draining.clone(), plane.runs.clone().keep_schedule()));
@@ -347,6 +351,12 @@ impl std::fmt::Debug for Running {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Running").field("url", &self.url).finish_non_exhaustive()
     }
+}
+
+/// Works, and sees by itself that the server is about to end.
+async fn to_the_end(work: impl Future<Output = ()>) -> io::Result<()> {
+    work.await;
+    Ok(())
 }
 
 /// Works until the server is about to end.

@@ -1,5 +1,7 @@
 //! The plane's own health: `/healthz`, `/readyz`, `/livez`, `/version`, `/metrics`, request IDs, and the log.
 
+mod samples;
+
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -79,6 +81,8 @@ async fn show_metrics(State(plane): State<Plane>) -> Result<Response, ApiError> 
     let tenants = plane.backend.store().tenants().await?;
     let mut now = registry_of(&tenants, plane.intake.in_flight());
     register_pulses(&mut now, &Pulses::of(&plane.board, plane.clock.now()));
+    let forwarded = plane.forwarder.as_ref().map(|forwarder| forwarder.forwarded());
+    samples::register(&mut now, &plane.samples.told(), forwarded, plane.upkeep.bytes());
     if let Some(at) = plane.board.beaten_at() {
         let beat: Gauge = Gauge::default();
         beat.set(at.as_millis() / 1_000);

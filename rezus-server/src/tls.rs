@@ -27,7 +27,7 @@ use crate::error::Chain;
 use facts::Facts;
 
 pub use authority::Authority;
-pub(crate) use facts::holder;
+pub(crate) use facts::{ends, holder};
 pub use name::{Name, NameError};
 
 /// Why there is no TLS.
@@ -75,6 +75,15 @@ impl TlsError {
     fn unsound(path: &Path, reason: impl fmt::Display) -> Self {
         Self::Unsound { path: path.to_owned(), reason: reason.to_string() }
     }
+}
+
+/// Where systems keep the authorities that they trust: Debian and Alpine, Fedora, openSUSE.
+const SYSTEM: [&str; 3] =
+    ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem"];
+
+/// The file of the authorities that this system trusts, where it has one.
+pub(crate) fn system_authorities() -> Option<&'static Path> {
+    SYSTEM.into_iter().map(Path::new).find(|path| path.exists())
 }
 
 /// Reads the certificates of a PEM file, at least one.

@@ -33,6 +33,8 @@
 //! | [`run_store_contract!`](crate::run_store_contract) | [`RunStoreFixture`](run_store::RunStoreFixture) | [`run_store`] |
 //! | [`cluster_scraper_contract!`](crate::cluster_scraper_contract) | [`ScraperFixture`](cluster_scraper::ScraperFixture) | [`cluster_scraper`] |
 //! | [`executor_contract!`](crate::executor_contract) | [`ExecutorFixture`](executor::ExecutorFixture) | [`executor`] |
+//! | [`time_series_contract!`](crate::time_series_contract) | [`TimeSeriesFixture`](time_series::TimeSeriesFixture) | [`time_series`] |
+//! | [`durable_time_series_contract!`](crate::durable_time_series_contract) | [`TimeSeriesFixture`](time_series::TimeSeriesFixture) | [`time_series`]: of one that is durable |
 //! | [`index_commit_contract!`](crate::index_commit_contract) | [`IndexCommitFixture`](index_commit::IndexCommitFixture) | [`index_commit`]: of a store that is both |
 
 pub mod account_store;
@@ -44,6 +46,7 @@ pub mod index_store;
 mod poll;
 pub mod run_store;
 pub mod state_store;
+pub mod time_series;
 pub mod version_mark;
 
 /// Makes a test of each law named.

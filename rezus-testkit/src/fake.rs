@@ -10,6 +10,7 @@ mod scraper;
 mod script;
 mod state_store;
 mod storage;
+mod time_series;
 
 pub use account_store::FakeAccountStore;
 pub use executor::{Preparation, ScriptedExecutor};
@@ -18,3 +19,4 @@ pub use scraper::{ScriptedScraper, Turn};
 pub use script::{Act, OnInterrupt, Script, streams};
 pub use state_store::FakeStateStore;
 pub use storage::{Fault, InjectedFault};
+pub use time_series::FakeTimeSeries;

@@ -45,11 +45,11 @@ impl Matcher {
         let regex = match operator {
             Operator::Equal | Operator::NotEqual => None,
             Operator::Matches | Operator::DoesNotMatch => {
-                Some(Regex::new(&format!("^(?s:{value})$")).map_err(|source| MatcherError {
-                    label: name.to_owned(),
-                    expression: value.to_owned(),
-                    source,
-                })?)
+                let fail =
+                    |source| MatcherError { label: name.to_owned(), expression: value.to_owned(), source };
+                // Alone it must be one too: what closes the group that it is put in would be no part of it.
+                Regex::new(value).map_err(fail)?;
+                Some(Regex::new(&format!("^(?s:{value})$")).map_err(fail)?)
             }
         };
         Ok(Self { name: name.to_owned(), operator, value: value.to_owned(), regex })
@@ -95,7 +95,6 @@ mod tests {
         assert!(is("zone", Operator::Equal, "") && is("zone", Operator::Matches, ".*"));
         assert!(!is("zone", Operator::Matches, ".+") && is("zone", Operator::NotEqual, "a"));
         assert!(Matcher::new("role", Operator::Matches, "(").is_err());
-        // What closes the group that it is put in is no way out of it.
         assert!(Matcher::new("role", Operator::Matches, "a)|(b").is_err());
     }
 }

@@ -141,3 +141,36 @@ pub trait TimeSeries: TimeSeriesSink {
     /// [`SeriesError`].
     async fn list(&self, selection: &Selection) -> Result<Vec<Labels>, SeriesError>;
 }
+
+/// What became of samples that were to be sent on, since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Forwarded {
+    /// Taken by whoever they were sent to.
+    pub sent: u64,
+    /// Refused there: they are not sent again.
+    pub refused: u64,
+    /// Dropped, since too many waited, or since what waited could not be read.
+    pub dropped: u64,
+    /// Attempts that came to nothing and are made again.
+    pub retried: u64,
+    /// Samples that wait.
+    pub pending: u64,
+    /// How many bytes those take.
+    pub pending_bytes: u64,
+    /// When any were last taken.
+    pub succeeded_at: Option<Timestamp>,
+}
+
+/// Takes samples and sends them on to somebody who need not be there.
+///
+/// *Contract:* nobody who appends waits for whoever the samples are sent to. What was appended is sent at least once, each
+/// series' samples by time, unless it was refused or dropped, which is counted; a restart loses nothing.
+#[async_trait]
+pub trait Forwarder: TimeSeriesSink {
+    /// Tells what became of samples so far.
+    fn forwarded(&self) -> Forwarded;
+
+    /// Sends what was appended, and what will be, until it is dropped. Tells of whatever goes wrong; nothing of that shows a
+    /// secret.
+    async fn forward(&self, tell: &(dyn for<'e> Fn(&'e (dyn Error + 'static)) + Send + Sync));
+}

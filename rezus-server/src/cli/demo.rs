@@ -13,8 +13,8 @@ use serde_json::json;
 
 use super::client::Client;
 use super::state::{push, show};
-use super::{CliError, Output, backend_config, get};
-use crate::config::Config;
+use super::{CliError, Output, backend_config, get, metrics};
+use crate::config::{Config, Span};
 use crate::data_dir::DataDir;
 use crate::serve::{Running, ServeError};
 
@@ -30,6 +30,14 @@ const RECORDINGS: [(&str, &str); 3] = [
 
 /// How long it is waited for the machines to be observed: the first turns of tenants are spread over seconds.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How often the recording is read: oftener than a cluster would be, so that there is something to plot soon.
+const PACE: Duration = Duration::from_secs(3);
+
+/// What is plotted, and for how long it is waited for so many points of it.
+const PLOTTED: &str = "rezus_node_cpu_usage_cores";
+const POINTS: usize = 4;
+const PLOT_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Show what rezus does: start a server, apply an example to it, print what came of it, stay up.
 #[derive(Debug, Args)]
@@ -52,6 +60,8 @@ impl Demo {
         config.server.plain = self.plain.unwrap_or(config.server.plain);
         // A port that is free: the real one may run beside it.
         config.server.tls = SocketAddr::from(([127, 0, 0, 1], 0));
+        config.collector.kubernetes = Span(PACE);
+        config.collector.talos = Span(PACE);
         config.check()?;
         if config.log.level == Config::default().log.level {
             "warn".clone_into(&mut config.log.level);
@@ -95,6 +105,12 @@ impl Demo {
             "\nAs machines. There is no such cluster here: READY and SEEN are those of a recording, replayed as if it were now:\n",
         )?;
         get::print_machines(&client, &tenant, PATIENCE, &mut io::stdout()).await?;
+        say("\nHow it got here, as far as some seconds tell:\n")?;
+        metrics::print_soon(&client, &tenant, PLOTTED, POINTS, PLOT_PATIENCE, &mut io::stdout()).await?;
+        say(&format!(
+            "\nThe same later, and which other metrics there are:\n\n  rezus-server metrics {tenant} {PLOTTED} --range 10m --data-dir {dir}\n  rezus-server metrics {tenant} --data-dir {dir}",
+            dir = config.server.data_dir.display(),
+        ))?;
         say(
             "\nTwo more recordings show such a cluster in trouble: quorum-lost loses two control planes after three minutes, half-gone has lost half of its machines. To replay one, and look again some seconds later:\n",
         )?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use rezus_core::base::TenantName;
+use rezus_core::base::{TenantName, Timestamp};
 use rezus_core::observed::{Failure, Reading, Session, Source};
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -32,6 +32,8 @@ const LOOK: Duration = Duration::from_secs(30);
 /// Who was asked last, and the session that does; none where that could not be opened, or went wrong.
 struct Opened {
     whom: Whom,
+    /// When what is shown to it is valid no longer, where anything is.
+    expires_at: Option<Timestamp>,
     session: Option<Box<dyn Session>>,
 }
 
@@ -62,6 +64,8 @@ pub(super) async fn follow(inner: Arc<Inner>, tenant: TenantName, scrapers: Scra
             every
         };
         if let Some(reading) = reading {
+            let expires_at = opened.as_ref().and_then(|opened| opened.expires_at);
+            inner.means.samples.take(&tenant, source, &reading, expires_at, every);
             inner.means.board.take(&tenant, source, reading);
         }
         turn = Instant::now() + wait;
@@ -131,7 +135,11 @@ async fn open(
         Err(failure) => (None, Err(failure)),
     };
     // Who cannot be asked is remembered as well: only another one is asked before the next turn.
-    *opened = Some(Opened { whom, session });
+    let expires_at = match &whom {
+        Whom::Live(target) => target.credential.as_ref().and_then(|it| crate::tls::ends(&it.certificate)),
+        Whom::Recording(_) => None,
+    };
+    *opened = Some(Opened { whom, expires_at, session });
     outcome
 }
 

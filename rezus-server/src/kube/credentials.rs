@@ -10,10 +10,9 @@ use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
 use rezus_core::base::{TenantName, Timestamp};
-use rezus_core::declared::credentials::{ClientCertificate, Credentials, Opens, Rejected};
+use rezus_core::declared::credentials::{Credentials, Opens, Rejected};
 use rezus_core::declared::reader::ReadError;
 use rezus_core::declared::resource::{AddressType, Machine, Role};
-use x509_parser::pem::Pem;
 use zeroize::Zeroizing;
 
 use super::kinds::TENANT;
@@ -23,6 +22,7 @@ use crate::auth::Ticket;
 use crate::compose::Plane;
 use crate::error::ApiError;
 use crate::secrets::Secrets;
+use crate::tls::ends;
 
 /// How long beforehand it is said that a certificate ends: the provider renews it in the last month, if it is applied.
 const BEFOREHAND: Duration = Duration::from_hours(24 * 30);
@@ -73,7 +73,7 @@ pub async fn validity(
     for (opens, client) in clients {
         if let Some(client) = client {
             let unreadable = || Unusable::Rejected("no certificate can be read in it".to_owned());
-            all.push(Validity { opens, until: end(client).ok_or_else(unreadable) });
+            all.push(Validity { opens, until: ends(&client.certificate_pem()).ok_or_else(unreadable) });
             continue;
         }
         let mut rejected = rejected.iter().filter(|rejected| rejected.opens == opens).peekable();
@@ -86,14 +86,6 @@ pub async fn validity(
         }));
     }
     Ok(all)
-}
-
-/// When a client's certificate ends (RFC 5280, `notAfter`).
-fn end(client: &ClientCertificate) -> Option<Timestamp> {
-    let pem = client.certificate_pem();
-    let pem = Pem::iter_from_buffer(&pem).next()?.ok()?;
-    let seconds = pem.parse_x509().ok()?.validity().not_after.timestamp();
-    Some(Timestamp::from_millis(seconds.saturating_mul(1_000)))
 }
 
 /// What is to be said of credentials at a moment: whether all are good and stay so for a while, why not in one word, and

@@ -22,7 +22,7 @@ use super::kinds::{KindInfo, MACHINE, NODE_GROUP, TENANT};
 use super::observed;
 use crate::collector::Paces;
 use machine::Judged;
-pub(super) use memory::Memory;
+pub(super) use memory::{Memory, SampledAs};
 
 /// What a tenant declares, as far as it is put beside anything.
 #[derive(Debug, Default)]
@@ -88,7 +88,8 @@ pub(super) fn join(
     let is_blank = seen.is_blank() && !memory.shows_machines();
     let mut judged: BTreeMap<&str, (Health, Option<Timestamp>)> = BTreeMap::new();
     for ((name, spec), found) in declared.machines.iter().zip(&matches.found) {
-        let Judged { health, told } = machine::judge(spec, found, &matches, &seen);
+        let Judged { health, told, sampled_as } = machine::judge(spec, found, &matches, &seen);
+        memory.sampled_as(name, sampled_as);
         judged.insert(name, (health, told.observed_at));
         if is_blank {
             continue;

@@ -131,7 +131,7 @@ pub static TENANT: KindInfo = KindInfo {
     namespaced: false,
     in_category: true,
     verbs: READ,
-    subresources: &[read("status"), read("kubeconfig"), read("talosconfig")],
+    subresources: &[read("status"), read("kubeconfig"), read("talosconfig"), read("metrics")],
     fields: &[],
     columns: &[
         NAME,
@@ -203,7 +203,7 @@ pub static MACHINE: KindInfo = KindInfo {
     namespaced: true,
     in_category: true,
     verbs: READ,
-    subresources: &[read("status"), read("provenance"), read("history")],
+    subresources: &[read("status"), read("provenance"), read("history"), read("metrics")],
     fields: &["spec.role", "spec.provider", "spec.nodeGroup"],
     columns: &[
         NAME,

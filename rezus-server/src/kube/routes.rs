@@ -16,6 +16,7 @@ use serde_json::json;
 use super::credentials;
 use super::kinds::{GROUP, KINDS, KindInfo, VERSION};
 use super::list::{self, Place};
+use super::metrics;
 use super::run;
 use super::sight::Sight;
 use super::then;
@@ -25,6 +26,9 @@ use crate::error::ApiError;
 
 const PROVENANCE: &str = "/apis/rezuscloud.io/v1alpha1/namespaces/{tenant}/machines/{name}/provenance";
 const HISTORY: &str = "/apis/rezuscloud.io/v1alpha1/namespaces/{tenant}/machines/{name}/history";
+
+const METRICS: &str = "/apis/rezuscloud.io/v1alpha1/namespaces/{tenant}/machines/{name}/metrics";
+const TENANT_METRICS: &str = "/apis/rezuscloud.io/v1alpha1/tenants/{tenant}/metrics";
 
 const KUBECONFIG: &str = "/apis/rezuscloud.io/v1alpha1/tenants/{tenant}/kubeconfig";
 const TALOSCONFIG: &str = "/apis/rezuscloud.io/v1alpha1/tenants/{tenant}/talosconfig";
@@ -79,7 +83,7 @@ static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
 /// Every path that takes GET, for whoever must know all of them; that of [`RUNS`] takes POST too.
 pub static PATHS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let objects = ROUTES.iter().map(|route| route.path.as_str());
-    objects.chain([PROVENANCE, HISTORY, KUBECONFIG, TALOSCONFIG, LOG]).collect()
+    objects.chain([PROVENANCE, HISTORY, METRICS, KUBECONFIG, TALOSCONFIG, TENANT_METRICS, LOG]).collect()
 });
 
 /// Tells whether a route, as it is matched, lists objects: only there a query that asks to watch means that.
@@ -108,12 +112,18 @@ pub fn routes(plane: Plane) -> Router {
         let handler = if path == RUNS { get(read).post(run::create) } else { get(read) };
         router = router.route(path, refusing(handler, kind));
     }
-    for (path, handler) in [(PROVENANCE, get(then::provenance)), (HISTORY, get(then::history))] {
+    for (path, handler) in [
+        (PROVENANCE, get(then::provenance)),
+        (HISTORY, get(then::history)),
+        (METRICS, get(metrics::of_machine)),
+    ] {
         router = router.route(path, refusing(handler, &super::kinds::MACHINE));
     }
-    for (path, handler) in
-        [(KUBECONFIG, get(credentials::kubeconfig)), (TALOSCONFIG, get(credentials::talosconfig))]
-    {
+    for (path, handler) in [
+        (KUBECONFIG, get(credentials::kubeconfig)),
+        (TALOSCONFIG, get(credentials::talosconfig)),
+        (TENANT_METRICS, get(metrics::of_tenant)),
+    ] {
         router = router.route(path, refusing(handler, &super::kinds::TENANT));
     }
     let [approve, cancel, dismiss] = ACTS;

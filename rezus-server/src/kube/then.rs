@@ -27,7 +27,7 @@ pub(super) struct AsOf {
     version: Option<u64>,
 }
 
-async fn existing(plane: &Plane, name: &str) -> Result<TenantName, ApiError> {
+pub(super) async fn existing(plane: &Plane, name: &str) -> Result<TenantName, ApiError> {
     let name = api::tenant(name)?;
     match plane.backend.store().tenant(&name).await? {
         Some(_) => Ok(name),

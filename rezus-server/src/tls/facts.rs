@@ -60,6 +60,13 @@ fn name(name: &GeneralName<'_>) -> Option<Name> {
     }
 }
 
+/// Reads when the first certificate of a PEM text ends (RFC 5280, `notAfter`); none where there is none.
+pub(crate) fn ends(pem: &[u8]) -> Option<Timestamp> {
+    let pem = x509_parser::pem::Pem::iter_from_buffer(pem).next()?.ok()?;
+    let seconds = pem.parse_x509().ok()?.validity().not_after.timestamp();
+    Some(Timestamp::from_millis(seconds.saturating_mul(1_000)))
+}
+
 /// Reads who a client's certificate says its holder is, as Kubernetes reads it (`x509.CommonNameUserConversion`); none if
 /// it says no name.
 pub(crate) fn holder(certificate: &CertificateDer<'_>) -> Option<ClientCertificate> {

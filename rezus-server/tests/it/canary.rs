@@ -156,7 +156,11 @@ fn cases(method: &str, route: &str) -> Option<Vec<(String, String)>> {
         let target = target.replace("{name}", name);
         let mut targets = vec![target.clone()];
         let is_versioned = route.contains("/machines") || route.contains("/nodegroups");
-        if route.contains("/namespaces/") && is_versioned && !route.ends_with("/history") {
+        if route.contains("/namespaces/")
+            && is_versioned
+            && !route.ends_with("/history")
+            && !route.ends_with("/metrics")
+        {
             targets.push(format!("{target}?version=1"));
         }
         return (method == "GET")

@@ -13,12 +13,13 @@ use rezus_adapters::sqlite::SqliteStore;
 use rezus_core::access::{Access, AccountStore, Identity};
 use rezus_core::declared::mapping::Mappings;
 use rezus_core::runs::executor::TofuExecutor;
+use rezus_core::series::{TimeSeries, Window};
 use rezus_server::collector::Scrapers;
 use rezus_server::compose::{self, Plane, Stores};
 use rezus_server::config::{AuthConfig, Config, LimitsConfig, StateConfig};
 use rezus_server::peer::Peer;
 use rezus_testkit::clock::ManualClock;
-use rezus_testkit::fake::{FakeAccountStore, FakeRunStore, FakeStateStore, ScriptedExecutor};
+use rezus_testkit::fake::{FakeAccountStore, FakeRunStore, FakeStateStore, FakeTimeSeries, ScriptedExecutor};
 use serde_json::Value;
 use tempfile::TempDir;
 use tower::ServiceExt as _;
@@ -50,6 +51,11 @@ fn guest() -> Identity {
 fn mappings() -> Mappings {
     static MAPPINGS: OnceLock<Mappings> = OnceLock::new();
     MAPPINGS.get_or_init(Mappings::built_in).clone()
+}
+
+/// No samples.
+pub(crate) fn series() -> Arc<dyn TimeSeries> {
+    Arc::new(FakeTimeSeries::new(&ManualClock::default(), Window::default()))
 }
 
 /// Settings by which nobody has to prove who they are.
@@ -89,6 +95,7 @@ impl InProcess {
             mark: Arc::new(store.clone()),
             accounts: Arc::new(store.clone()),
             runs: Arc::new(store),
+            series: series(),
         };
         Self::over(&Config { state, limits, ..open() }, stores, Some(directory))
     }
@@ -97,7 +104,7 @@ impl InProcess {
     pub(crate) fn configured(config: Config) -> Self {
         let directory = TempDir::new().unwrap();
         let store = SqliteStore::open(&directory.path().join("rezus.db")).unwrap();
-        Self::over(&Config { auth: open().auth, ..config }, Stores::of(store), Some(directory))
+        Self::over(&Config { auth: open().auth, ..config }, Stores::of(store, series()), Some(directory))
     }
 
     /// A plane over a store that fails when it is told to.
@@ -109,6 +116,7 @@ impl InProcess {
             mark: Arc::new(store.handle()),
             accounts: Arc::new(FakeAccountStore::new()),
             runs: Arc::new(FakeRunStore::new()),
+            series: series(),
         };
         Self::over(&open(), stores, None)
     }
@@ -123,6 +131,7 @@ impl InProcess {
             mark: Arc::new(store.handle()),
             accounts,
             runs: Arc::new(FakeRunStore::new()),
+            series: series(),
         };
         Self::over(&Config::default(), stores, None)
     }
@@ -243,7 +252,7 @@ impl InProcess {
         let directory = self.directory.take();
         drop(self);
         let store = SqliteStore::open(&directory.as_ref().unwrap().path().join("rezus.db")).unwrap();
-        Self::over(&open(), Stores::of(store), directory)
+        Self::over(&open(), Stores::of(store, series()), directory)
     }
 
     /// Sends a request as clients on this machine do.

@@ -9,6 +9,8 @@ mod live;
 mod machines;
 mod others;
 mod peers;
+mod sampled;
+mod sampled_live;
 mod story;
 mod watches;
 

@@ -4,4 +4,5 @@ mod executor;
 mod fakes;
 mod files;
 mod laws;
+mod time_series;
 mod walls;

@@ -18,10 +18,6 @@ use tokio_rustls::TlsConnector;
 use super::ClientError;
 use super::pieces::{Connection, Pieces};
 
-/// Where systems keep the authorities that they trust: Debian and Alpine, Fedora, openSUSE.
-const SYSTEM: [&str; 3] =
-    ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem"];
-
 /// A server at an `https` URL.
 pub(super) struct Https {
     connector: TlsConnector,
@@ -39,9 +35,8 @@ impl fmt::Debug for Https {
 impl Https {
     /// Names the server; `ca_file` is of the authorities that it is believed by, the system's if absent.
     pub(super) fn new(url: &reqwest::Url, ca_file: Option<&Path>) -> Result<Self, ClientError> {
-        let system = SYSTEM.into_iter().map(Path::new).find(|path| path.exists());
         let mut roots = RootCertStore::empty();
-        if let Some(path) = ca_file.or(system) {
+        if let Some(path) = ca_file.or(crate::tls::system_authorities()) {
             roots.add_parsable_certificates(crate::tls::certificates(path)?);
         }
         let provider = Arc::new(rustls::crypto::ring::default_provider());

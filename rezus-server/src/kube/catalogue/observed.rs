@@ -14,7 +14,7 @@ use crate::config::CollectorConfig;
 use crate::error::Chain;
 use crate::kube::hub::Hub;
 use crate::kube::item::{Draft, Item};
-use crate::kube::join::{Declared, Joined, Memory, Transition, join};
+use crate::kube::join::{Declared, Joined, Memory, SampledAs, Transition, join};
 use crate::kube::kinds::{EVENT, MACHINE, NODE_GROUP, TENANT};
 use crate::kube::show;
 
@@ -40,6 +40,8 @@ pub struct Observed {
     events: Mutex<HashMap<TenantName, VecDeque<Draft>>>,
     /// What is remembered of each tenant from one time to the next, and when its news becomes old.
     memories: Mutex<HashMap<TenantName, Remembered>>,
+    /// By what names samples of each tenant's machines are known.
+    sampled_as: Mutex<HashMap<TenantName, SampledAs>>,
 }
 
 #[derive(Debug, Default)]
@@ -52,7 +54,13 @@ struct Remembered {
 impl Observed {
     /// What is on a board.
     pub fn new(board: Board, config: &CollectorConfig) -> Self {
-        Self { board, paces: Paces::of(config), events: Mutex::default(), memories: Mutex::default() }
+        Self {
+            board,
+            paces: Paces::of(config),
+            events: Mutex::default(),
+            memories: Mutex::default(),
+            sampled_as: Mutex::default(),
+        }
     }
 
     /// What happened to a tenant's objects lately.
@@ -69,6 +77,7 @@ impl Observed {
     pub(super) fn forget(&self, tenant: &TenantName) {
         lock(&self.memories).remove(tenant);
         lock(&self.events).remove(tenant);
+        lock(&self.sampled_as).remove(tenant);
     }
 
     /// Those whose news becomes old now.
@@ -81,6 +90,12 @@ impl Observed {
 }
 
 impl Catalogue {
+    /// By what names samples of a machine are known; none where nothing that was seen was matched with it.
+    pub fn sampled_as(&self, tenant: &TenantName, machine: &str) -> BTreeSet<String> {
+        let names = lock(&self.0.observed.sampled_as).get(tenant).cloned();
+        names.and_then(|names| names.get(machine).cloned()).unwrap_or_default()
+    }
+
     /// Shows what is observed as it comes in, until the task is ended.
     pub async fn run_observed(self) {
         let Observed { board, .. } = &self.0.observed;
@@ -166,7 +181,7 @@ impl Inner {
         tenant: &TenantName,
         declared: impl FnOnce() -> Declared + Send + 'static,
     ) -> Result<Option<Joined>, StoreError> {
-        let Observed { board, paces, memories, .. } = &self.observed;
+        let Observed { board, paces, memories, sampled_as, .. } = &self.observed;
         let picture = board.picture(tenant);
         let known = lock(memories).remove(tenant);
         if picture.is_none() && known.is_none() && !board.is_off(tenant) {
@@ -183,6 +198,7 @@ impl Inner {
         let (joined, memory) = worked.map_err(|error| StoreError::Unavailable { source: Box::new(error) })?;
         if has_picture {
             let next_turn = joined.next_turn;
+            lock(sampled_as).insert(tenant.clone(), Arc::clone(&memory.sampled_as));
             lock(memories).insert(tenant.clone(), Remembered { memory, next_turn });
         }
         Ok(Some(joined))

@@ -1,5 +1,7 @@
 //! How one machine is, and what is shown of it.
 
+use std::collections::BTreeSet;
+
 use rezus_core::client::{FoundBy, MachineSpec, MachineStatus};
 use rezus_core::observed::facts::{Holds, MachineMetrics, TalosMachine};
 use rezus_core::observed::judge::{self, Health, MachineSeen, Membership};
@@ -14,6 +16,8 @@ use crate::kube::object::seconds;
 pub(super) struct Judged {
     pub(super) health: Health,
     pub(super) told: Told<MachineStatus>,
+    /// By what names samples of it are known; none where it was not seen.
+    pub(super) sampled_as: BTreeSet<String>,
 }
 
 /// Judges a machine by what it was matched to.
@@ -84,7 +88,12 @@ pub(super) fn judge(spec: &MachineSpec, found: &Found, matches: &Matches<'_>, se
         reason: health.reason.clone(),
         message: health.message.clone(),
     };
-    Judged { health, told: Told { conditions: vec![ready], news, status, cells, observed_at } }
+    let of_node = node.map(|node| &node.name);
+    let of_talos = machine.map(|machine| machine.node_name.as_ref().unwrap_or(&machine.asked));
+    let of_metrics = metrics.map(|(one, _)| one.value.node_name.as_ref().unwrap_or(&one.value.asked));
+    let sampled_as = [of_node, of_talos, of_metrics].into_iter().flatten().cloned().collect();
+    let told = Told { conditions: vec![ready], news, status, cells, observed_at };
+    Judged { health, told, sampled_as }
 }
 
 /// Takes the dates out of what is compared: a later one alone is no news.

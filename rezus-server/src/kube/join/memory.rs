@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hasher as _};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rezus_core::base::Timestamp;
@@ -33,7 +34,12 @@ pub(in crate::kube) struct Memory {
     pub(super) behind: BTreeSet<u64>,
     pub(super) turn: Option<Timestamp>,
     shown: HashMap<(&'static str, String), Shown>,
+    /// By what names samples of each machine were known last.
+    pub(in crate::kube) sampled_as: SampledAs,
 }
+
+/// By what names samples of machines are known.
+pub(in crate::kube) type SampledAs = Arc<BTreeMap<String, BTreeSet<String>>>;
 
 /// What was shown of an object.
 #[derive(Debug)]
@@ -86,11 +92,21 @@ impl Memory {
         }
     }
 
+    /// Remembers by what names samples of a machine are known: the last ones, while it is not seen.
+    pub(super) fn sampled_as(&mut self, machine: &str, names: BTreeSet<String>) {
+        if !names.is_empty() && self.sampled_as.get(machine) != Some(&names) {
+            Arc::make_mut(&mut self.sampled_as).insert(machine.to_owned(), names);
+        }
+    }
+
     /// Forgets what is no longer declared.
     pub(super) fn keep_only(&mut self, declared: &Declared) {
         let machines: HashSet<&str> = declared.machines.iter().map(|(name, _)| name.as_str()).collect();
         let groups: HashSet<&str> = declared.groups.iter().map(|(name, _)| name.as_str()).collect();
         self.identities.retain(|name, _| machines.contains(name.as_str()));
+        if self.sampled_as.keys().any(|name| !machines.contains(name.as_str())) {
+            Arc::make_mut(&mut self.sampled_as).retain(|name, _| machines.contains(name.as_str()));
+        }
         self.shown.retain(|(kind, name), _| match *kind {
             "Machine" => machines.contains(name.as_str()),
             "NodeGroup" => groups.contains(name.as_str()),

@@ -85,6 +85,10 @@ fn kind_paths(info: &KindInfo) -> Vec<(String, Value)> {
             paths.push((format!("{one}/{}", subresource.name), item));
         }
     }
+    if info.subresources.iter().any(|subresource| subresource.name == "metrics") {
+        let item = json!({ "get": metrics(info), "parameters": parameters });
+        paths.push((format!("{one}/metrics"), item));
+    }
     if info.has_status() {
         paths
             .push((format!("{one}/status"), json!({ "get": get(info, "Status"), "parameters": parameters })));
@@ -212,6 +216,37 @@ fn log(info: &KindInfo) -> Value {
             "200": {
                 "description": "The log, without secrets.",
                 "content": { "text/plain": text, "text/event-stream": text },
+            },
+            "default": failure(),
+        },
+        "x-kubernetes-action": "get",
+        "x-kubernetes-group-version-kind": group_version_kind(info, info.kind),
+    })
+}
+
+fn metrics(info: &KindInfo) -> Value {
+    let parameters = [
+        (
+            "name",
+            "string",
+            "Of this metric alone; of all if absent. Of a tenant all are those that are of no machine.",
+        ),
+        ("from", "string", "Since this date and time of RFC 3339."),
+        ("to", "string", "Until this date and time; until now if absent."),
+        ("range", "string", "How long, in place of one of both: 90m, 6h, 7d. An hour where nothing is said."),
+        ("step", "string", "How far points are apart; chosen so that there are up to 120 if absent."),
+    ]
+    .map(|(name, kind, description)| parameter(name, "query", kind, description));
+    json!({
+        "description": "Read what was sampled over time. Each of `series` has `name`, `type`, `unit`, `help`, `labels` and `points`: \
+                        the time at which a step begins, the average in it, the least and the greatest value; of a counter the time \
+                        and by how much it rose in a second. Where there is nothing, `reason` says why.",
+        "operationId": operation("read", info, "Metrics"),
+        "parameters": parameters,
+        "responses": {
+            "200": {
+                "description": "The series.",
+                "content": { "application/json": { "schema": { "type": "object" } } },
             },
             "default": failure(),
         },

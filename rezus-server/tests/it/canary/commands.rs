@@ -46,7 +46,7 @@ fn arguments(command: &str, server: &Server) -> Option<Vec<String>> {
         "tenant freeze" => &[TENANT, "--reason", "audit"],
         "state diff" | "diff" => &[TENANT, "1", "2"],
         "get" => &["machines", "--tenant", TENANT],
-        "explain" => &[TENANT, MACHINE],
+        "explain" | "metrics" => &[TENANT, MACHINE],
         "project" => return Some(vec![file("whole.tfstate")]),
         // The expectation beside the state is another: all that is found is printed.
         "mappings check" | "mappings test" | "mappings list" => return Some(vec![file("mappings")]),

@@ -6,13 +6,14 @@ use std::time::Duration;
 use rezus_core::base::TenantName;
 use rezus_core::observed::facts::Facts;
 use rezus_core::observed::{ClusterScraper, Credential, Failure, Phase, Source};
+use rezus_core::series::Window;
 use rezus_server::collector::Scrapers;
-use rezus_server::compose::Stores;
+use rezus_server::compose::{Plane, Stores};
 use rezus_server::config::{AuthConfig, Config};
 use rezus_testkit::clock::ManualClock;
 use rezus_testkit::fake::cluster::{Authority, Validity};
 use rezus_testkit::fake::{
-    FakeAccountStore, FakeRunStore, FakeStateStore, ScriptedExecutor, ScriptedScraper, Turn,
+    FakeAccountStore, FakeRunStore, FakeStateStore, FakeTimeSeries, ScriptedExecutor, ScriptedScraper, Turn,
 };
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -129,6 +130,7 @@ impl Lab {
             mark: Arc::new(store.handle()),
             accounts: Arc::new(FakeAccountStore::new()),
             runs: Arc::new(FakeRunStore::new()),
+            series: Arc::new(FakeTimeSeries::new(&clock, Window::default())),
         };
         let scripted = |source| ScriptedScraper::new(source, Arc::new(clock.clone()));
         let (kubernetes, talos) = (scripted(Source::Kubernetes), scripted(Source::Talos));
@@ -146,9 +148,10 @@ impl Lab {
                 clock.advance(STEP);
             }
         };
-        let catalogue = &plane.plane().catalogue;
+        let Plane { catalogue, samples, draining, .. } = plane.plane();
         let others = vec![
             tokio::spawn(ticks),
+            tokio::spawn(samples.clone().write(None, draining.clone())),
             tokio::spawn(catalogue.clone().run()),
             tokio::spawn(catalogue.clone().run_observed()),
         ];

@@ -262,7 +262,7 @@ async fn what_is_not_there_is_a_status_that_names_it() {
         ("/providers/none", "providers"),
         ("/clusters", "clusters"),
         ("/namespaces/web/clusters", "clusters"),
-        ("/namespaces/web/machines/a/metrics", "metrics"),
+        ("/namespaces/web/machines/a/logs", "logs"),
         ("/tenants/No_Name", "No_Name"),
     ] {
         let answer = plane.get(&format!("{API}{path}")).await.expect(404, path);

@@ -50,6 +50,14 @@ async fn the_demo_shows_which_machines_are_ready_and_how_to_see_some_that_are_no
         assert!(seconds.is_some(), "{row}");
     }
     assert!(text.contains("of a recording"), "{text}");
+    let plotted = rows(&text, "node=cp-1 ");
+    assert!(plotted.len() == 7 && plotted[5].starts_with("node=edge-oslo "), "{text}");
+    assert!(
+        plotted[..6]
+            .iter()
+            .all(|row| row.contains(" cores") && row.contains(['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'])),
+        "{text}"
+    );
 
     let tenants = run(&["get", "tenants", "--data-dir", &data_dir]).await.done();
     assert!(tenants.lines().next().unwrap().ends_with("READY   SEEN"), "{tenants}");

@@ -94,8 +94,12 @@ impl Lab {
     fn over(runs: RunsConfig, executor: ScriptedExecutor, directory: TempDir) -> Self {
         let store = SqliteStore::open(&directory.path().join("rezus.db")).unwrap();
         let config = Config { auth: AuthConfig { enabled: false }, runs, ..Config::default() };
-        let plane =
-            InProcess::executing(&config, Stores::of(store), Arc::new(executor.clone()), Some(directory));
+        let plane = InProcess::executing(
+            &config,
+            Stores::of(store, crate::in_process::series()),
+            Arc::new(executor.clone()),
+            Some(directory),
+        );
         plane.plane().listeners.set(vec!["http://127.0.0.1:1".to_owned()]).unwrap();
         let serving = vec![
             tokio::spawn(plane.plane().runs.clone().serve()),

@@ -1,0 +1,326 @@
+//! Samples of months, in SQLite files of one directory, and those of the last hours in memory as well.
+//!
+//! What comes in is put into the heads of the [ring](crate::ring) and committed to a tail (`tail`), from which the heads are
+//! made anew after a start. Every two hours a tail is sealed (`seal`): it becomes a chunk of each series in the day's file. When a
+//! day has ended it is compacted (`compact`): one chunk of each series, and rollups in two coarser tiers. A file is of one tier
+//! and one span of time, which its name tells (`name`), so that what is too old is a file to be removed.
+//!
+//! Reads plan by names which files they need (`plan`). The one thing that must be called is [`History::tend`].
+
+mod chunk;
+mod column;
+mod compact;
+mod error;
+mod file;
+mod files;
+mod name;
+mod plan;
+mod read;
+mod seal;
+mod tail;
+mod upkeep;
+mod varint;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rezus_core::base::{Clock, Timestamp};
+use rezus_core::series::{
+    Appended, Entry, Labels, Selection, Series, SeriesError, TimeSeries, TimeSeriesSink,
+};
+
+use crate::ring::{Heads, Judged, Judgement, RingSettings, count};
+use error::FileError;
+use file::ChunkFile;
+use files::Files;
+use name::{Name, SLOT};
+use tail::{Log, Tick, slot_of};
+use upkeep::Upkeep;
+
+pub use error::{HistoryError, SetAside};
+
+/// When what was taken is safe.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sync {
+    /// From the death of the process at once; from a loss of power after some moments (SQLite's `synchronous=NORMAL`).
+    #[default]
+    Process,
+    /// From a loss of power at once (`synchronous=FULL`): each call waits for the disk.
+    Power,
+}
+
+impl Sync {
+    fn pragma(self) -> &'static str {
+        match self {
+            Self::Process => "NORMAL",
+            Self::Power => "FULL",
+        }
+    }
+}
+
+/// What a [`History`] keeps.
+#[derive(Clone, Copy, Debug)]
+pub struct HistorySettings {
+    /// What is kept in memory, and what is let in.
+    pub ring: RingSettings,
+    /// For how long samples are kept as they were taken, in days' files.
+    pub raw: Duration,
+    /// For how long rollups of five minutes are kept, in weeks' files; not less than `raw`.
+    pub fine: Duration,
+    /// For how long rollups of an hour are kept, in files of thirteen weeks; not less than `fine`.
+    pub coarse: Duration,
+    /// How many bytes the files may have; the oldest of the finest tier go first. What is of today stays whatever its size.
+    pub max_bytes: Option<u64>,
+    /// When what was taken is safe.
+    pub sync: Sync,
+}
+
+impl Default for HistorySettings {
+    /// A week, 60 days, two years, of any size.
+    fn default() -> Self {
+        Self {
+            ring: RingSettings::default(),
+            raw: Duration::from_hours(7 * 24),
+            fine: Duration::from_hours(60 * 24),
+            coarse: Duration::from_hours(730 * 24),
+            max_bytes: None,
+            sync: Sync::default(),
+        }
+    }
+}
+
+/// What a call of [`History::tend`] came to.
+#[derive(Debug)]
+pub struct Tended {
+    /// Whether there may be more to do at once.
+    pub more: bool,
+    /// Files that were found to be damaged since the last call, by whomever.
+    pub set_aside: Vec<SetAside>,
+}
+
+/// A [`TimeSeries`] in files of a directory. A clone is another handle of the same one.
+///
+/// A call whose future is dropped goes on to its end all the same.
+#[derive(Clone)]
+pub struct History {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    settings: HistorySettings,
+    clock: Arc<dyn Clock>,
+    heads: Heads,
+    /// Held while samples are taken, from when they are judged until they are in memory.
+    log: Mutex<Log>,
+    files: Files,
+    upkeep: Mutex<Upkeep>,
+    /// Since when all there is is in memory, in milliseconds since 1970. It only rises.
+    hot_from: AtomicI64,
+}
+
+impl History {
+    /// Opens a directory, or makes it. Tails are read; of the rest hardly more than names, however
+    /// much there is.
+    ///
+    /// One process at a time may have it open: that is the caller's to see to. What is damaged is set aside, as the first
+    /// [`History::tend`] tells.
+    ///
+    /// # Errors
+    ///
+    /// [`HistoryError`].
+    pub fn open(
+        directory: &Path,
+        settings: HistorySettings,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, HistoryError> {
+        if settings.raw > settings.fine || settings.fine > settings.coarse {
+            return Err(HistoryError::Order);
+        }
+        let files = Files::scan(directory)
+            .map_err(|source| HistoryError::Directory { path: directory.to_owned(), source })?;
+        let heads = Heads::new(settings.ring.caps);
+        let run = files.list().into_iter().filter_map(|name| match name {
+            Name::Tail { run, .. } => Some(run),
+            _ => None,
+        });
+        let log = Log::new(directory, settings.sync, run.max().unwrap_or(0) + 1);
+        // Nothing of what is taken from now on is in a file alone.
+        let after_now = clock.now().after(settings.ring.window.early).as_millis() + 1;
+        let hot_from = after_now.max(sealed_until(&files, after_now));
+        let inner = Inner {
+            settings,
+            clock,
+            heads,
+            log: Mutex::new(log),
+            files,
+            upkeep: Mutex::default(),
+            hot_from: AtomicI64::new(hot_from),
+        };
+        inner.replay()?;
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Returns how many series are in memory.
+    pub fn series(&self) -> usize {
+        self.inner.heads.count()
+    }
+
+    /// Returns how many bytes the files have.
+    pub fn bytes(&self) -> u64 {
+        self.inner.files.bytes()
+    }
+
+    /// Does a step of what there is to do besides: seals, compacts, removes what is too old or too much. To be called every few
+    /// seconds, and again soon while there is more. It takes a fraction of a second, on a thread that may block; nobody who
+    /// appends or selects waits for it.
+    ///
+    /// # Errors
+    ///
+    /// [`SeriesError::Unavailable`] where a file cannot be written; the next call tries again.
+    pub async fn tend(&self) -> Result<Tended, SeriesError> {
+        let inner = Arc::clone(&self.inner);
+        blocking("kept", move || {
+            let mut upkeep = inner.upkeep.lock().unwrap_or_else(PoisonError::into_inner);
+            upkeep::tend(&inner, &mut upkeep)
+        })
+        .await
+    }
+}
+
+/// Until when files may have samples, where that is after `now`: then the clock was set back since they were sealed.
+fn sealed_until(files: &Files, now: i64) -> i64 {
+    let last = files.list().into_iter().map(|name| match name {
+        Name::Raw { .. } => name.span().end,
+        // One that cannot be read is found out when it is needed.
+        Name::Sealed { from } => ChunkFile::read(&files.path(name))
+            .and_then(|file| file.last_part())
+            .map_or(now, |part| from + (i64::from(part) + 1) * SLOT),
+        Name::Tail { .. } | Name::Fine { .. } | Name::Coarse { .. } => now,
+    });
+    last.max().unwrap_or(now).max(now)
+}
+
+impl Inner {
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hot_from(&self) -> Timestamp {
+        Timestamp::from_millis(self.hot_from.load(Ordering::SeqCst))
+    }
+
+    /// Makes the heads anew of the tails. What could be read of a damaged one is written again.
+    fn replay(&self) -> Result<(), HistoryError> {
+        for name in self.files.list() {
+            let Name::Tail { slot, .. } = name else { continue };
+            let path = self.files.path(name);
+            let fail =
+                |source: FileError| HistoryError::Tail { path: path.clone(), source: Box::new(source) };
+            match tail::replay(&path, |labels, sample| self.heads.insert(labels, sample)) {
+                Ok(()) => {}
+                Err(error) if error.is_damage() => {
+                    self.files.set_aside(name, error).map_err(fail)?;
+                    self.write_again(slot).map_err(fail)?;
+                }
+                Err(error) => return Err(fail(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what is in memory of a slot to a tail of this run.
+    fn write_again(&self, slot: i64) -> Result<(), FileError> {
+        let (from, to) = (Timestamp::from_millis(slot), Timestamp::from_millis(slot + SLOT - 1));
+        let all: Vec<(u32, Labels)> = (0..).zip(self.heads.all()).collect();
+        let mut log = self.log();
+        for some in all.chunks(1_000) {
+            let ticks = some.iter().flat_map(|(id, labels)| {
+                let samples = self.heads.read(labels, from, to);
+                samples.into_iter().map(|sample| Tick { id: *id, labels, sample })
+            });
+            log.write(&ticks.collect::<Vec<_>>(), |name| self.files.add(name))?;
+        }
+        // Another one for what comes: its series have ids of their own.
+        drop(log.end(slot));
+        Ok(())
+    }
+
+    fn append(&self, entries: &[Entry]) -> Result<Appended, SeriesError> {
+        let mut log = self.log();
+        let now = self.clock.now();
+        let mut appended = Appended::default();
+        let mut slots: BTreeMap<i64, Vec<Tick<'_>>> = BTreeMap::new();
+        for entry in entries {
+            let Entry { labels, sample } = entry;
+            let judgement = match self.heads.announce(entry, now, self.settings.ring.window) {
+                Judged::Kept(id) => {
+                    slots.entry(slot_of(sample.at)).or_default().push(Tick { id, labels, sample: *sample });
+                    Judgement::Kept
+                }
+                Judged::Refused(judgement) => judgement,
+            };
+            count(&mut appended, judgement);
+        }
+        let mut slots = slots.into_iter();
+        while let Some((slot, ticks)) = slots.next() {
+            let written = log.write(&ticks, |name| {
+                self.files.add(name);
+                self.heads.lower_floor(Timestamp::from_millis(slot));
+            });
+            if let Err(error) = written {
+                // Who tries again is told that those of an earlier slot are repeated, as they are.
+                let lost = std::iter::once(ticks).chain(slots.map(|(_, ticks)| ticks)).flatten();
+                for tick in lost {
+                    self.heads.settle(tick.labels);
+                }
+                return Err(error.while_being("kept"));
+            }
+            for tick in ticks {
+                self.heads.insert(tick.labels, tick.sample);
+            }
+        }
+        Ok(appended)
+    }
+}
+
+#[async_trait]
+impl TimeSeriesSink for History {
+    async fn append(&self, entries: &[Entry]) -> Result<Appended, SeriesError> {
+        let (inner, entries) = (Arc::clone(&self.inner), entries.to_vec());
+        blocking("kept", move || inner.append(&entries)).await
+    }
+}
+
+#[async_trait]
+impl TimeSeries for History {
+    async fn select(&self, selection: &Selection) -> Result<Vec<Series>, SeriesError> {
+        let (inner, selection) = (Arc::clone(&self.inner), selection.clone());
+        blocking("read", move || read::select(&inner, &selection)).await
+    }
+
+    async fn list(&self, selection: &Selection) -> Result<Vec<Labels>, SeriesError> {
+        let (inner, selection) = (Arc::clone(&self.inner), selection.clone());
+        blocking("read", move || read::list(&inner, &selection)).await
+    }
+}
+
+impl fmt::Debug for History {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("History").field("directory", &self.inner.files.directory()).finish_non_exhaustive()
+    }
+}
+
+/// Does something on a thread that may block.
+async fn blocking<T: Send + 'static>(
+    doing: &'static str,
+    act: impl FnOnce() -> Result<T, SeriesError> + Send + 'static,
+) -> Result<T, SeriesError> {
+    tokio::task::spawn_blocking(act)
+        .await
+        .unwrap_or_else(|error| Err(SeriesError::Unavailable { doing, source: Box::new(error) }))
+}

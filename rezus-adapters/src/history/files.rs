@@ -1,0 +1,142 @@
+//! The files there are.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError, RwLock};
+
+use super::error::{FileError, SetAside};
+use super::name::Name;
+
+/// What a file is called that could not be read.
+const DAMAGED: &str = "damaged";
+
+/// What a file is called that is not whole yet.
+const NEW: &str = "new";
+
+/// The files of a history, by name. Only their names are known of most.
+#[derive(Debug)]
+pub(super) struct Files {
+    directory: PathBuf,
+    names: RwLock<BTreeSet<Name>>,
+    set_aside: Mutex<Vec<SetAside>>,
+}
+
+impl Files {
+    /// Looks at what is in a directory, which is made where there is none. What was not finished is removed.
+    pub(super) fn scan(directory: &Path) -> io::Result<Self> {
+        fs::create_dir_all(directory)?;
+        let mut names = BTreeSet::new();
+        for entry in fs::read_dir(directory)? {
+            let entry = entry?;
+            let text = entry.file_name().to_string_lossy().into_owned();
+            names.extend(Name::parse(&text));
+            if text.strip_suffix(NEW).and_then(|text| Name::parse(text.strip_suffix('.')?)).is_some() {
+                fs::remove_file(entry.path())?;
+            }
+        }
+        let (names, set_aside) = (RwLock::new(names), Mutex::default());
+        Ok(Self { directory: directory.to_owned(), names, set_aside })
+    }
+
+    /// Returns where they are.
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Returns the names there are.
+    pub(super) fn list(&self) -> BTreeSet<Name> {
+        self.names.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Tells whether a file is there.
+    pub(super) fn has(&self, name: Name) -> bool {
+        self.names.read().unwrap_or_else(PoisonError::into_inner).contains(&name)
+    }
+
+    /// Returns a file's path.
+    pub(super) fn path(&self, name: Name) -> PathBuf {
+        self.directory.join(name.to_string())
+    }
+
+    /// Returns the path of a file that is not whole yet.
+    pub(super) fn path_of_new(&self, name: Name) -> PathBuf {
+        self.path(name).with_added_extension(NEW)
+    }
+
+    /// Knows of a file from now on.
+    pub(super) fn add(&self, name: Name) {
+        self.names.write().unwrap_or_else(PoisonError::into_inner).insert(name);
+    }
+
+    /// Gives a file that is whole its own name; those that it stands for are removed.
+    pub(super) fn finish(&self, name: Name, instead_of: &[Name]) -> Result<(), FileError> {
+        let new = self.path_of_new(name);
+        File::open(&new)?.sync_all()?;
+        fs::rename(&new, self.path(name))?;
+        self.sync()?;
+        {
+            let mut names = self.names.write().unwrap_or_else(PoisonError::into_inner);
+            names.insert(name);
+            names.retain(|name| !instead_of.contains(name));
+        }
+        instead_of.iter().try_for_each(|name| self.unlink(*name))
+    }
+
+    /// Removes a file. Who reads it at this moment reads on.
+    pub(super) fn remove(&self, name: Name) -> Result<(), FileError> {
+        self.names.write().unwrap_or_else(PoisonError::into_inner).remove(&name);
+        self.unlink(name)
+    }
+
+    fn unlink(&self, name: Name) -> Result<(), FileError> {
+        // The log first: a file without its log is whole, as it was some time ago; what comes again of it is merged.
+        for path in with_log(&self.path(name)).into_iter().rev() {
+            match fs::remove_file(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes what was made and renamed here survive a power loss.
+    pub(super) fn sync(&self) -> Result<(), FileError> {
+        Ok(File::open(&self.directory)?.sync_all()?)
+    }
+
+    /// Puts a file that is damaged out of the way.
+    pub(super) fn set_aside(&self, name: Name, why: FileError) -> Result<(), FileError> {
+        self.names.write().unwrap_or_else(PoisonError::into_inner).remove(&name);
+        for path in with_log(&self.path(name)) {
+            match fs::rename(&path, path.with_added_extension(DAMAGED)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+                _ => {}
+            }
+        }
+        let notice = SetAside { path: self.path(name), source: Box::new(why) };
+        self.set_aside.lock().unwrap_or_else(PoisonError::into_inner).push(notice);
+        Ok(())
+    }
+
+    /// Returns what was put out of the way since the last call.
+    pub(super) fn take_set_aside(&self) -> Vec<SetAside> {
+        std::mem::take(&mut *self.set_aside.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Returns how many bytes there are of all files.
+    pub(super) fn bytes(&self) -> u64 {
+        let size = |path: PathBuf| fs::metadata(path).map_or(0, |file| file.len());
+        self.list().into_iter().flat_map(|name| with_log(&self.path(name))).map(size).sum()
+    }
+}
+
+fn with_log(path: &Path) -> [PathBuf; 3] {
+    let beside = |ending: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(ending);
+        PathBuf::from(name)
+    };
+    [path.to_owned(), beside("-wal"), beside("-shm")]
+}

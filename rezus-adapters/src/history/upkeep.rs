@@ -1,0 +1,202 @@
+//! What is done besides: slots are sealed, days compacted, and what is too old or too much is removed.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use rezus_core::base::Timestamp;
+use rezus_core::series::SeriesError;
+
+use super::compact::Compact;
+use super::error::FileError;
+use super::name::{DAY, Name, SLOT, begin};
+use super::seal::Seal;
+use super::{HistorySettings, Inner, Tended};
+
+/// How much must have become too old to be kept in memory before it is looked for.
+const SWEEP: Duration = Duration::from_mins(1);
+
+/// What is under way.
+#[derive(Default)]
+pub(super) struct Upkeep {
+    work: Option<Work>,
+    swept: Option<Timestamp>,
+}
+
+enum Work {
+    Seal(Box<Seal>),
+    Compact(Box<Compact>),
+}
+
+/// What there is to do next.
+#[derive(Debug, PartialEq, Eq)]
+enum Next {
+    Seal(i64),
+    Compact(i64),
+    Nothing,
+}
+
+/// Does one step of what there is to do.
+pub(super) fn tend(inner: &Inner, upkeep: &mut Upkeep) -> Result<Tended, SeriesError> {
+    let now = inner.clock.now();
+    sweep(inner, upkeep, now);
+    // First, so that there is room for the rest.
+    let has_removed = remove(inner, now).map_err(|error| error.while_being("kept"))?;
+    let has_worked = match work(inner, upkeep, now) {
+        Ok(has_worked) => has_worked,
+        Err((name, error)) if error.is_damage() => {
+            inner.files.set_aside(name, error).map_err(|error| error.while_being("kept"))?;
+            true
+        }
+        Err((_, error)) => return Err(error.while_being("kept")),
+    };
+    Ok(Tended { more: has_removed || has_worked, set_aside: inner.files.take_set_aside() })
+}
+
+/// Drops from memory what is old and in files.
+fn sweep(inner: &Inner, upkeep: &mut Upkeep, now: Timestamp) {
+    let floor = {
+        // Nobody begins a tail meanwhile.
+        let _log = inner.log();
+        let hot = now.minus(inner.settings.ring.hot);
+        let unsealed = inner.files.list().into_iter().filter(|name| matches!(name, Name::Tail { .. }));
+        let floor =
+            unsealed.map(|name| Timestamp::from_millis(name.span().start)).min().unwrap_or(hot).min(hot);
+        if upkeep.swept.is_some_and(|swept| floor.since(swept).max(swept.since(floor)) < SWEEP) {
+            return;
+        }
+        inner.hot_from.fetch_max(floor.as_millis(), std::sync::atomic::Ordering::SeqCst);
+        inner.heads.set_floor(floor);
+        floor
+    };
+    inner.heads.sweep();
+    upkeep.swept = Some(floor);
+}
+
+/// Goes on with what is under way, or begins something; tells whether there was anything to do.
+fn work(inner: &Inner, upkeep: &mut Upkeep, now: Timestamp) -> Result<bool, (Name, FileError)> {
+    // Where it fails it is gone, and begun anew the next time.
+    let left = match upkeep.work.take() {
+        Some(Work::Seal(seal)) => {
+            seal.step(&inner.files, &inner.heads)?.map(|left| Work::Seal(Box::new(left)))
+        }
+        Some(Work::Compact(compact)) => compact.step(&inner.files)?.map(|left| Work::Compact(Box::new(left))),
+        None => match next(&inner.files.list(), now.minus(inner.settings.ring.window.late)) {
+            Next::Nothing => return Ok(false),
+            Next::Compact(day) => Some(Work::Compact(Box::new(Compact::begin(&inner.files, day)?))),
+            Next::Seal(slot) => {
+                // All that came is in memory once nobody writes; what comes later is in another tail.
+                let (ended, tails) = {
+                    let mut log = inner.log();
+                    let is_of = |name: &Name| matches!(name, Name::Tail { slot: of, .. } if *of == slot);
+                    (log.end(slot), inner.files.list().into_iter().filter(is_of).collect())
+                };
+                drop(ended);
+                Some(Work::Seal(Box::new(Seal::begin(&inner.files, &inner.heads, slot, tails)?)))
+            }
+        },
+    };
+    upkeep.work = left;
+    Ok(true)
+}
+
+/// Says what is to be done, where no samples come any more for what is before `closed`. The oldest first.
+fn next(files: &BTreeSet<Name>, closed: Timestamp) -> Next {
+    let is_closed = |name: &&Name| name.span().end <= closed.as_millis();
+    let mut tails = files.iter().filter_map(|name| match name {
+        Name::Tail { slot, .. } => Some(*slot),
+        _ => None,
+    });
+    let slots = files.iter().filter(is_closed).filter_map(|name| match name {
+        Name::Tail { slot, .. } => Some(*slot),
+        _ => None,
+    });
+    if let Some(slot) = slots.min() {
+        return Next::Seal(slot);
+    }
+    let days = files.iter().filter(is_closed).filter_map(|name| match name {
+        Name::Sealed { from } => Some(*from),
+        _ => None,
+    });
+    match days.min() {
+        Some(day) if !tails.any(|slot| begin(slot, DAY) == day) => Next::Compact(day),
+        _ => Next::Nothing,
+    }
+}
+
+/// Removes a file that is too old, or the oldest of the finest tier where there is too much; tells whether there was one.
+fn remove(inner: &Inner, now: Timestamp) -> Result<bool, FileError> {
+    let files = inner.files.list();
+    let settings = &inner.settings;
+    let name = files.iter().copied().find(|name| is_expired(*name, now, settings));
+    let name = match (name, settings.max_bytes) {
+        (None, Some(most)) if inner.files.bytes() > most => first_to_go(&files, now),
+        (name, _) => name,
+    };
+    match name {
+        Some(name) => inner.files.remove(name).map(|()| true),
+        None => Ok(false),
+    }
+}
+
+fn is_expired(name: Name, now: Timestamp, settings: &HistorySettings) -> bool {
+    let kept_for = match name {
+        Name::Tail { .. } | Name::Sealed { .. } => return false,
+        Name::Raw { .. } => settings.raw,
+        Name::Fine { .. } => settings.fine,
+        Name::Coarse { .. } => settings.coarse,
+    };
+    name.span().end <= now.minus(kept_for).as_millis()
+}
+
+/// The file that goes first where there is too much: none that is written to.
+fn first_to_go(files: &BTreeSet<Name>, now: Timestamp) -> Option<Name> {
+    // A day is compacted when it has ended, so whatever is written to is of today, or of yesterday.
+    let written = now.as_millis() - DAY - SLOT;
+    let is_tier = |name: &&Name| matches!(name, Name::Raw { .. } | Name::Fine { .. } | Name::Coarse { .. });
+    files
+        .iter()
+        .filter(is_tier)
+        .find(|name| matches!(name, Name::Raw { .. }) || name.span().end <= written)
+        .copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(hours: i64) -> Timestamp {
+        Timestamp::from_millis(hours * 3_600_000)
+    }
+
+    #[test]
+    fn slots_are_sealed_and_days_compacted_once_nothing_comes_for_them_any_more() {
+        let tail = |hours: i64| Name::Tail { slot: at(hours).as_millis(), run: 1 };
+        let files = |names: &[Name]| names.iter().copied().collect::<BTreeSet<_>>();
+        let sealed = Name::sealed_at(0);
+        assert_eq!(next(&files(&[sealed, tail(20), tail(22)]), at(22)), Next::Seal(at(20).as_millis()));
+        assert_eq!(next(&files(&[sealed, tail(22)]), Timestamp::from_millis(DAY - 1)), Next::Nothing);
+        assert_eq!(next(&files(&[sealed, tail(22), tail(24)]), at(24)), Next::Seal(at(22).as_millis()));
+        assert_eq!(next(&files(&[sealed, tail(24)]), at(24)), Next::Compact(0));
+        assert_eq!(next(&files(&[sealed, tail(24)]), Timestamp::from_millis(DAY - 1)), Next::Nothing);
+        assert_eq!(next(&files(&[Name::raw_at(0)]), at(100)), Next::Nothing);
+    }
+
+    #[test]
+    fn the_finest_and_oldest_goes_first_and_nothing_that_is_written_to() {
+        let day = |nth: i64| nth * DAY;
+        let mut files: BTreeSet<Name> = [8, 9]
+            .map(|nth| Name::raw_at(day(nth)))
+            .into_iter()
+            .chain([0, 7].map(|nth| Name::fine_at(day(nth))))
+            .collect();
+        files.extend([Name::coarse_at(0), Name::sealed_at(day(10)), Name::Tail { slot: day(10), run: 1 }]);
+        let now = Timestamp::from_millis(day(10) + SLOT);
+        let mut gone = Vec::new();
+        while let Some(name) = first_to_go(&files, now) {
+            files.remove(&name);
+            gone.push(name);
+        }
+        assert_eq!(gone, [Name::raw_at(day(8)), Name::raw_at(day(9)), Name::fine_at(0)]);
+        assert_eq!(files.len(), 4);
+    }
+}

@@ -1,0 +1,100 @@
+//! Files that are not what was written: they are set aside, and the rest goes on.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rezus_adapters::history::HistorySettings;
+use rezus_core::series::TimeSeriesSink as _;
+
+use super::fixture::{DAY, HOUR, MINUTE, START, Store, at, entries, samples, select, tend};
+
+/// Overwrites what follows the first of so many parts.
+fn garble(path: &Path, parts: usize) {
+    let mut bytes = std::fs::read(path).unwrap();
+    let begin = bytes.len() / parts;
+    bytes[begin..].fill(0x5a);
+    std::fs::write(path, bytes).unwrap();
+}
+
+async fn fill(store: &Store, until: u32) {
+    let history = store.history();
+    for minute in (0..until).step_by(10) {
+        store.clock.set(at(START + i64::from(minute + 9) * MINUTE));
+        history.append(&entries(40, minute..minute + 10)).await.unwrap();
+        tend(&history).await;
+    }
+}
+
+#[tokio::test]
+async fn of_a_tail_that_is_damaged_the_rest_is_gone_on_with() {
+    for parts in [1_000_000, 4, 2] {
+        let store = Store::new(HistorySettings::default());
+        fill(&store, 230).await;
+        let tails = store.files("tail-");
+        assert_eq!(tails.len(), 1, "{tails:?}");
+        garble(&tails[0], parts);
+        // However often it is started: what could be read once stays.
+        let mut expected = Vec::new();
+        for start in 0..3 {
+            let history = store.history();
+            let damaged = history.tend().await.unwrap().set_aside;
+            assert_eq!(damaged.len(), usize::from(start == 0), "{damaged:?}");
+            let found = select(&history, 0, START, START + DAY, Duration::ZERO).await.unwrap().samples;
+            if start == 0 {
+                // What was sealed is whole.
+                assert!((120..=230).contains(&found.len()), "{}", found.len());
+                expected = samples(0, 0..230)[..found.len()].to_vec();
+            }
+            assert_eq!(found, expected);
+            let minute = 230 + start;
+            let next = entries(40, minute..minute + 1);
+            store.clock.set(next[0].sample.at);
+            let appended = history.append(&next).await.unwrap();
+            assert_eq!(appended.kept, u64::try_from(next.len()).unwrap(), "{appended:?}");
+            expected.extend(samples(0, minute..minute + 1));
+        }
+        assert!(!store.files(".damaged").is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_file_of_chunks_that_is_damaged_is_set_aside_by_who_reads_it() {
+    let store = Store::new(HistorySettings::default());
+    fill(&store, 3 * 1_440).await;
+    let history = store.history();
+    let end = START + 3 * DAY;
+    let whole = select(&history, 1, START, end, Duration::ZERO).await.unwrap();
+    assert_eq!(whole.samples, samples(1, 0..3 * 1_440));
+    garble(&store.files("raw-")[0], 3);
+    let found = select(&history, 1, START, end, Duration::ZERO).await.unwrap();
+    // The day is given as rollups, as one whose samples are not kept.
+    assert_eq!((found.rolled.len(), found.samples), (288, samples(1, 1_440..3 * 1_440)));
+    assert_eq!(history.tend().await.unwrap().set_aside.len(), 1);
+    assert_eq!(store.files("damaged").len(), 1);
+
+    std::fs::remove_file(&store.files("raw-2026-10-23.db")[0]).unwrap();
+    let found = select(&history, 1, START, end, Duration::ZERO).await.unwrap();
+    assert_eq!((found.rolled.len(), found.samples), (2 * 288, samples(1, 2_880..3 * 1_440)));
+    assert_eq!(history.tend().await.unwrap().set_aside.len(), 1);
+
+    garble(&store.files("coarse-")[0], 3);
+    let wide = select(&history, 1, START, end, Duration::from_hours(1)).await.unwrap();
+    assert!(wide.rolled.iter().all(|rollup| rollup.width == Duration::from_mins(5)), "{wide:?}");
+    let damaged = tend(&history).await;
+    assert_eq!(damaged.len(), 1, "{damaged:?}");
+}
+
+#[tokio::test]
+async fn a_file_of_chunks_that_is_damaged_is_set_aside_by_who_writes_it() {
+    let store = Store::new(HistorySettings::default());
+    fill(&store, 300).await;
+    garble(&store.files("sealed-")[0], 1_000_000);
+    let history = store.history();
+    store.clock.set(at(START + 300 * MINUTE + HOUR + 10 * MINUTE));
+    let damaged = tend(&history).await;
+    assert_eq!(damaged.len(), 1, "{damaged:?}");
+    // What was not sealed before is.
+    let found = select(&history, 1, START, START + DAY, Duration::ZERO).await.unwrap().samples;
+    assert_eq!(found, samples(1, 240..300));
+    assert_eq!(store.files("tail-").len(), 0);
+}
