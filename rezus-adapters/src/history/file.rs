@@ -97,9 +97,12 @@ impl ChunkFile {
         Ok(self.connection.execute_batch("COMMIT")?)
     }
 
-    /// Moves the log into the file and syncs it: what is in it survives even a power loss.
-    pub(super) fn settle(&self) -> Result<(), FileError> {
-        Ok(self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?)
+    /// Moves the log into the file and syncs it: what is in it survives even a power loss. Tells whether it could be: readers that
+    /// began before the last change are waited for, but not for long.
+    pub(super) fn settle(&self) -> Result<bool, FileError> {
+        let is_busy: i64 =
+            self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+        Ok(is_busy == 0)
     }
 
     /// Closes the file.
