@@ -1,5 +1,8 @@
 //! The time series: how much comes in, what it takes in memory and on disk, and how soon it is given; beside a real Prometheus
 //! with the same samples, where one is installed.
+//!
+//! Prometheus is spoken to over HTTP on loopback, as there is no other way to it, and what that takes is part of its figures; ours
+//! are of calls.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -10,6 +10,7 @@ mod heads;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -64,12 +65,14 @@ pub struct Ring {
     heads: Arc<Heads>,
     settings: RingSettings,
     clock: Arc<dyn Clock>,
+    /// The minute in which it was tended last.
+    tended: Arc<AtomicI64>,
 }
 
 impl Ring {
     /// Makes an empty one.
     pub fn new(settings: RingSettings, clock: Arc<dyn Clock>) -> Self {
-        Self { heads: Arc::new(Heads::new(settings.caps)), settings, clock }
+        Self { heads: Arc::new(Heads::new(settings.caps)), settings, clock, tended: Arc::default() }
     }
 
     /// Returns how many series there are.
@@ -77,7 +80,7 @@ impl Ring {
         self.heads.count()
     }
 
-    /// Drops what is older than the hot window. To be called every minute or so; it takes a few milliseconds.
+    /// Drops what is older than the hot window. Each minute the first call that appends does so; it takes some milliseconds.
     pub fn tend(&self) {
         let hot = self.settings.hot.max(self.settings.window.late);
         self.heads.set_floor(self.clock.now().minus(hot));
@@ -89,6 +92,10 @@ impl Ring {
 impl TimeSeriesSink for Ring {
     async fn append(&self, entries: &[Entry]) -> Result<Appended, SeriesError> {
         let now = self.clock.now();
+        let minute = now.as_millis().div_euclid(60_000);
+        if self.tended.swap(minute, Ordering::Relaxed) != minute {
+            self.tend();
+        }
         let mut appended = Appended::default();
         for entry in entries {
             count(&mut appended, self.heads.append(entry, now, self.settings.window));

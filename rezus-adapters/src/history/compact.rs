@@ -30,7 +30,7 @@ pub(super) struct Compact {
     fine: ChunkFile,
     coarse: ChunkFile,
     /// The week before, where there is one.
-    earlier: Option<ChunkFile>,
+    earlier: Option<Source>,
 }
 
 struct Source {
@@ -68,15 +68,21 @@ impl Compact {
         };
         let (fine, coarse) = (tier(Name::fine_at(day))?, tier(Name::coarse_at(day))?);
         let name = Name::fine_at(Name::fine_at(day).span().start - 1);
-        let earlier =
-            if files.has(name) { Some(ChunkFile::read(&files.path(name)).map_err(of(name))?) } else { None };
+        let earlier = if files.has(name) {
+            Some(Source { name, file: ChunkFile::read(&files.path(name)).map_err(of(name))? })
+        } else {
+            None
+        };
         Ok(Self { day, sources, nth: 0, after: None, target, fine, coarse, earlier })
     }
 
     /// Compacts some series; returns what is left to do.
     pub(super) fn step(mut self, files: &Files) -> Result<Option<Self>, Failure> {
+        let (fine, coarse) = (Name::fine_at(self.day), Name::coarse_at(self.day));
         let Some(source) = self.sources.get(self.nth) else {
-            return self.finish(files).map(|()| None);
+            let is_settled =
+                self.fine.settle().map_err(of(fine))? && self.coarse.settle().map_err(of(coarse))?;
+            return if is_settled { self.finish(files).map(|()| None) } else { Ok(Some(self)) };
         };
         let page = source.file.page(self.after.as_ref(), SERIES_A_STEP).map_err(of(source.name))?;
         let Some((last, _)) = page.last() else {
@@ -84,8 +90,7 @@ impl Compact {
             return Ok(Some(self));
         };
         self.after = Some(last.clone());
-        let (raw, fine, coarse) =
-            (Name::raw_at(self.day), Name::fine_at(self.day), Name::coarse_at(self.day));
+        let raw = Name::raw_at(self.day);
         self.target.begin().map_err(of(raw))?;
         self.fine.begin().map_err(of(fine))?;
         self.coarse.begin().map_err(of(coarse))?;
@@ -98,7 +103,7 @@ impl Compact {
             if samples.is_empty() {
                 continue;
             }
-            let before = self.before(labels).map_err(of(fine))?;
+            let before = self.before(labels)?;
             let mut write = || {
                 let id = self.target.find_or_add(labels)?;
                 self.target.put(0, id, chunk::of_samples(&samples)?)
@@ -116,10 +121,10 @@ impl Compact {
         Ok(Some(self))
     }
 
+    /// Puts the day's file into its place, now that its rollups are safe.
     fn finish(self, files: &Files) -> Result<(), Failure> {
-        for (file, name) in [(self.fine, Name::fine_at(self.day)), (self.coarse, Name::coarse_at(self.day))] {
-            file.settle().and_then(|()| file.close()).map_err(of(name))?;
-        }
+        self.fine.close().map_err(of(Name::fine_at(self.day)))?;
+        self.coarse.close().map_err(of(Name::coarse_at(self.day)))?;
         drop(self.sources);
         let name = Name::raw_at(self.day);
         self.target.close().and_then(|()| files.finish(name, &[Name::sealed_at(self.day)])).map_err(of(name))
@@ -144,22 +149,29 @@ impl Compact {
     }
 
     /// The last value of a series before the day.
-    fn before(&mut self, labels: &Labels) -> Result<Option<f64>, FileError> {
+    fn before(&mut self, labels: &Labels) -> Result<Option<f64>, Failure> {
         let week = Name::fine_at(self.day);
-        let id = self.fine.find(labels)?;
-        let earlier_id = self.earlier.as_ref().map_or(Ok(None), |file| file.find(labels))?;
-        for back in 1..=DAYS_BACK {
-            let day = self.day - back * DAY;
-            let name = Name::fine_at(day);
-            let (file, id) =
-                if name == week { (Some(&mut self.fine), id) } else { (self.earlier.as_mut(), earlier_id) };
-            let (Some(file), Some(id)) = (file, id) else { continue };
-            if let Some(last) = file.rollups(part_of(name, day), id, FINE)?.last() {
-                return Ok(Some(last.last));
-            }
+        let days = (1..=DAYS_BACK).map(|back| self.day - back * DAY);
+        let (own, earlier): (Vec<i64>, Vec<i64>) = days.partition(|day| Name::fine_at(*day) == week);
+        if let Some(last) = last(&mut self.fine, week, labels, &own).map_err(of(week))? {
+            return Ok(Some(last));
         }
-        Ok(None)
+        match &mut self.earlier {
+            Some(Source { name, file }) => last(file, *name, labels, &earlier).map_err(of(*name)),
+            None => Ok(None),
+        }
     }
+}
+
+/// The last value that a series has in a file of the finer tier on any of these days, the latest of which is the first.
+fn last(file: &mut ChunkFile, name: Name, labels: &Labels, days: &[i64]) -> Result<Option<f64>, FileError> {
+    let Some(id) = file.find(labels)? else { return Ok(None) };
+    for day in days {
+        if let Some(last) = file.rollups(part_of(name, *day), id, FINE)?.last() {
+            return Ok(Some(last.last));
+        }
+    }
+    Ok(None)
 }
 
 /// Adds the rollups of a day to those of other days in the same part.

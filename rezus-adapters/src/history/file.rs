@@ -33,14 +33,18 @@ pub(super) const LOG_BYTES: i64 = 4 << 20;
 /// How many different columns of times are remembered while chunks are written.
 const REMEMBERED: usize = 4_096;
 
+/// How many are at hand while chunks are read: series are gone through metric by metric, and so machine by machine again and
+/// again.
+const AT_HAND: usize = 256;
+
 /// A file of chunks that is open.
 pub(super) struct ChunkFile {
     connection: Connection,
     next_id: i64,
     /// The ids of columns of times that were written.
     written: HashMap<Vec<u8>, i64>,
-    /// Those that were read last.
-    read: Option<(i64, Arc<Times>)>,
+    /// Columns of times that were read.
+    read: HashMap<i64, Arc<Times>>,
 }
 
 /// A chunk that was read: its times, and its values as they are written.
@@ -70,7 +74,7 @@ impl ChunkFile {
         make(&connection, FORMAT, SCHEMA)?;
         let last: i64 =
             connection.query_row("SELECT ifnull(max(id), 0) FROM series", [], |row| row.get(0))?;
-        Ok(Self { connection, next_id: last + 1, written: HashMap::new(), read: None })
+        Ok(Self { connection, next_id: last + 1, written: HashMap::new(), read: HashMap::new() })
     }
 
     /// Opens a file that is there.
@@ -80,7 +84,7 @@ impl ChunkFile {
         connection.busy_timeout(Duration::from_secs(10))?;
         connection.pragma_update(None, "cache_size", -2_048)?;
         check(&connection, FORMAT)?;
-        Ok(Self { connection, next_id: i64::MAX, written: HashMap::new(), read: None })
+        Ok(Self { connection, next_id: i64::MAX, written: HashMap::new(), read: HashMap::new() })
     }
 
     /// Begins a transaction. Where it is not committed, because something failed, it ends with the file's being closed.
@@ -93,9 +97,12 @@ impl ChunkFile {
         Ok(self.connection.execute_batch("COMMIT")?)
     }
 
-    /// Moves the log into the file and syncs it: what is in it survives even a power loss.
-    pub(super) fn settle(&self) -> Result<(), FileError> {
-        Ok(self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?)
+    /// Moves the log into the file and syncs it: what is in it survives even a power loss. Tells whether it could be: readers that
+    /// began before the last change are waited for, but not for long.
+    pub(super) fn settle(&self) -> Result<bool, FileError> {
+        let is_busy: i64 =
+            self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+        Ok(is_busy == 0)
     }
 
     /// Closes the file.
@@ -240,16 +247,17 @@ impl ChunkFile {
             statement.query_row([key(part, id)], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
         let Some((times, mut values)) = found else { return Ok(None) };
         unseal(&mut values)?;
-        if let Some((last, columns)) = &self.read
-            && *last == times
-        {
+        if let Some(columns) = self.read.get(&times) {
             return Ok(Some((Arc::clone(columns), values)));
         }
         let mut statement = self.connection.prepare_cached("SELECT block FROM times WHERE id = ?1")?;
         let mut block: Vec<u8> = statement.query_row([times], |row| row.get(0))?;
         unseal(&mut block)?;
         let columns = Arc::new(chunk::times(&block)?);
-        self.read = Some((times, Arc::clone(&columns)));
+        if self.read.len() >= AT_HAND {
+            self.read.clear();
+        }
+        self.read.insert(times, Arc::clone(&columns));
         Ok(Some((columns, values)))
     }
 }

@@ -16,15 +16,15 @@ pub(super) const SLOT: i64 = 7_200_000;
 pub(super) const FINE: Duration = Duration::from_mins(5);
 pub(super) const COARSE: Duration = Duration::from_hours(1);
 
-/// A file of a history. Times are in milliseconds since 1970.
+/// A file of a history. Times are in milliseconds since 1970. What came first is in what sorts first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Name {
     /// What came in and is not sealed: of the time from `slot` on, since the `run`th start.
     Tail { slot: i64, run: u32 },
-    /// What was sealed of a day that has not ended: a chunk for each series and slot.
-    Sealed { from: i64 },
     /// A day: a chunk for each series.
     Raw { from: i64 },
+    /// What was sealed of a day and not compacted: a chunk for each series and slot. What is in a day's other file was there first.
+    Sealed { from: i64 },
     /// A week of rollups of five minutes.
     Fine { from: i64 },
     /// Thirteen weeks of rollups of an hour.

@@ -47,7 +47,9 @@ impl Seal {
 
     fn seal(mut self, files: &Files, heads: &Heads) -> Result<Option<Self>, FileError> {
         if self.labels.len() == 0 {
-            self.file.settle()?;
+            if !self.file.settle()? {
+                return Ok(Some(self));
+            }
             self.file.close()?;
             files.sync()?;
             for tail in self.tails {

@@ -58,7 +58,6 @@ async fn what_is_older_than_the_hot_window_is_dropped_and_so_are_series_without_
         // The second one ends in the middle.
         let entries = [entry("prod", 0, now), entry("prod", 1, now)];
         ring.append(&entries[..if minute < 300 { 2 } else { 1 }]).await.unwrap();
-        ring.tend();
         let found = ring.select(&all()).await.unwrap();
         let first = &found[0].samples;
         // Two hours of it, and at most the pack that reaches into them.

@@ -232,7 +232,9 @@ mod tests {
 
     fn packed(samples: &[Sample]) -> Packer {
         let mut packer = Packer::default();
-        samples.iter().for_each(|sample| packer.push(*sample));
+        for sample in samples {
+            packer.push(*sample);
+        }
         packer
     }
 

@@ -44,6 +44,7 @@ pub fn roll_up(samples: &[Sample], width: Duration, before: Option<f64>) -> Vec<
 }
 
 #[cfg(test)]
+#[expect(clippy::float_cmp, reason = "sums of small whole numbers are exact")]
 mod tests {
     use proptest::prelude::*;
 

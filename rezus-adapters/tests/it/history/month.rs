@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rezus_adapters::history::{History, HistorySettings};
+use rezus_adapters::ring::RingSettings;
 use rezus_core::base::Timestamp;
-use rezus_core::series::{Rollup, Sample, Series, TimeSeries as _, TimeSeriesSink as _, roll_up};
+use rezus_core::series::{Rollup, Sample, Series, TimeSeries as _, TimeSeriesSink as _, Window, roll_up};
 
 use super::fixture::{
     DAY, HOUR, MINUTE, START, Store, at, entries, is_full, labels, samples, select, selection, tend, value,
@@ -22,16 +23,20 @@ fn minutes(number: u32) -> u32 {
     number * 24 * 60
 }
 
-/// Lets days pass; a call appends ten minutes. Returns the size at the end of each.
+/// So that an hour can come at once.
+fn settings() -> HistorySettings {
+    let window = Window { late: Duration::from_hours(1), ..Window::default() };
+    HistorySettings { ring: RingSettings { window, ..RingSettings::default() }, ..HistorySettings::default() }
+}
+
+/// Lets days pass; a call appends an hour. Returns the size at the end of each.
 async fn pass(store: &Store, history: &mut History, series: u32, days: std::ops::Range<u32>) -> Vec<u64> {
     let mut sizes = Vec::new();
     for day in days {
-        for minute in (minutes(day)..minutes(day + 1)).step_by(10) {
-            store.clock.set(at(START + i64::from(minute + 9) * MINUTE));
-            history.append(&entries(series, minute..minute + 10)).await.unwrap();
-            if minute % 60 == 50 {
-                assert_eq!(tend(history).await.len(), 0);
-            }
+        for minute in (minutes(day)..minutes(day + 1)).step_by(60) {
+            store.clock.set(at(START + i64::from(minute + 59) * MINUTE));
+            history.append(&entries(series, minute..minute + 60)).await.unwrap();
+            assert_eq!(tend(history).await.len(), 0);
         }
         // A start every few days, at another hour of work each time.
         if day % 5 == 3 {
@@ -86,8 +91,7 @@ impl Model {
 #[tokio::test]
 async fn the_size_settles_in_a_month_and_everything_is_as_it_was() {
     let series = if is_full() { 400 } else { 8 };
-    let settings =
-        HistorySettings { raw: days(2), fine: days(7), coarse: days(91), ..HistorySettings::default() };
+    let settings = HistorySettings { raw: days(2), fine: days(7), coarse: days(91), ..settings() };
     let store = Store::new(settings);
     let mut history = store.history();
     let sizes = pass(&store, &mut history, series, 0..30).await;
@@ -131,7 +135,7 @@ async fn the_size_settles_in_a_month_and_everything_is_as_it_was() {
 
 #[tokio::test]
 async fn there_is_no_more_than_may_be() {
-    let store = Store::new(HistorySettings { max_bytes: Some(600_000), ..HistorySettings::default() });
+    let store = Store::new(HistorySettings { max_bytes: Some(600_000), ..settings() });
     let mut history = store.history();
     let sizes = pass(&store, &mut history, 12, 0..12).await;
     assert!(sizes.iter().all(|size| *size <= 600_000), "{sizes:?}");
@@ -147,7 +151,7 @@ async fn there_is_no_more_than_may_be() {
 /// After the clock was set back by days, what comes for a day that was compacted is merged into it.
 #[tokio::test]
 async fn a_day_that_was_compacted_takes_more() {
-    let store = Store::new(HistorySettings::default());
+    let store = Store::new(settings());
     let mut history = store.history();
     pass(&store, &mut history, 4, 0..4).await;
     let middle = START + DAY + 12 * HOUR + 30_000;
@@ -169,7 +173,7 @@ async fn a_day_that_was_compacted_takes_more() {
             hour.map(|hour| (hour.count, hour.max.to_bits())),
             is_merged.then_some((61, 7.0_f64.to_bits()))
         );
-        store.clock.set(at(end + HOUR));
+        store.clock.set(at(end + 2 * HOUR));
         assert_eq!(tend(&history).await.len(), 0);
     }
 }
