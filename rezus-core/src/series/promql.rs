@@ -145,6 +145,12 @@ pub enum EvaluateError {
     /// Two elements have the same labels once the metric's name is gone.
     #[error("vector cannot contain metrics with the same labelset")]
     SameLabels,
+    /// How many elements are to be kept is no number of them.
+    #[error("Scalar value {value} overflows int64")]
+    NoCount {
+        /// What it is.
+        value: String,
+    },
     /// Several elements match where one may.
     #[error(
         "found duplicate series for the match group {group} on the {side} hand-side of the operation: [{second}, {first}];many-to-many matching not allowed: matching labels must be unique on one side"

@@ -39,6 +39,9 @@ pub(super) fn aggregate(
         }
     }
     if matches!(by, Aggregation::Top | Aggregation::Bottom) {
+        if let Some(places) = parameters.iter().find(|places| !is_whole(**places)) {
+            return Err(EvaluateError::NoCount { value: places.to_string() });
+        }
         let mut kept = Vec::new();
         for (_, members) in groups {
             budget.room(members.len(), steps)?;
@@ -61,6 +64,11 @@ pub(super) fn aggregate(
         made.push(Row { labels, cells });
     }
     Ok(made)
+}
+
+/// Whether a number, its fraction cut off, is one of 64 bits.
+fn is_whole(number: f64) -> bool {
+    (-9.223_372_036_854_775e18..9.223_372_036_854_775e18).contains(&number)
 }
 
 /// What the values of a group at a step come to.
@@ -99,9 +107,11 @@ fn average(values: &[f64]) -> f64 {
     mean
 }
 
+/// As Prometheus has it, the first value is no distance from itself, even where it is infinite or no number.
 fn variance(values: &[f64]) -> f64 {
-    let (mut mean, mut squares, mut seen) = (0.0, 0.0, 0.0);
-    for value in values {
+    let [first, others @ ..] = values else { return f64::NAN };
+    let (mut mean, mut squares, mut seen) = (*first, 0.0, 1.0);
+    for value in others {
         seen += 1.0;
         let distance = value - mean;
         mean += distance / seen;
