@@ -1,15 +1,21 @@
 //! The same samples and the same queries: rezus answers as the real Prometheus does.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rezus_adapters::clock::SystemClock;
+use rezus_adapters::history::{History, HistorySettings};
+use rezus_adapters::ring::RingSettings;
 use rezus_core::base::{Clock as _, Timestamp};
+use rezus_core::series::{Entry, TimeSeriesSink as _, Window};
 use serde_json::Value;
 
 use super::generate::{self, Dice};
-use super::lab::{Lab, encoded};
+use super::lab::encoded;
 use super::real::Prometheus;
+use crate::answer::Answer;
+use crate::server::Server;
 use crate::tools;
 
 /// Queries of every function and operator, and of what is special about each.
@@ -142,7 +148,7 @@ const FIXED: &[&str] = &[
 const APART: f64 = 1e-9;
 
 struct Both {
-    lab: Lab,
+    rezus: Server,
     real: Prometheus,
     until: Timestamp,
 }
@@ -153,18 +159,24 @@ impl Both {
         // Whole seconds: so samples lie on the edges of windows.
         let now = SystemClock.now().as_millis() / 1_000 * 1_000;
         let until = Timestamp::from_millis(now);
-        let lab = Lab::at(until);
         let entries = generate::samples(until, &mut Dice::new(seed));
-        lab.put(&entries).await;
         real.write(&entries).await;
-        Some(Self { lab, real, until })
+        let mut rezus = Server::start().await;
+        rezus.terminate().await;
+        keep(&rezus, &entries).await;
+        rezus.start_again().await;
+        Some(Self { rezus, real, until })
+    }
+
+    async fn ask_rezus(&self, target: &str) -> Answer {
+        self.rezus.get(&format!("/prometheus/api/v1/{target}")).await
     }
 
     /// Asks both, and fails where they differ.
     async fn agree(&self, path: &str, parameters: &[(&str, &str)]) -> Value {
         let target = format!("{path}?{}", encoded(parameters));
         let (code, expected) = self.real.get(&format!("/api/v1/{target}")).await;
-        let own = self.lab.get(&target).await;
+        let own = self.ask_rezus(&target).await;
         let (own_code, own) = (own.code, own.json());
         let what = || format!("{path} {parameters:?}\nrezus:      {own}\nprometheus: {expected}");
         assert_eq!((own_code, &own["status"]), (code, &expected["status"]), "{}", what());
@@ -207,6 +219,18 @@ impl Both {
         }
         last
     }
+}
+
+/// Puts samples where a server that does not run at the moment keeps its own.
+async fn keep(server: &Server, entries: &[Entry]) {
+    let window = Window { late: Duration::from_hours(2), ..Window::default() };
+    let settings = HistorySettings {
+        ring: RingSettings { window, ..RingSettings::default() },
+        ..HistorySettings::default()
+    };
+    let history = History::open(&server.data_dir().join("series"), settings, Arc::new(SystemClock)).unwrap();
+    let appended = history.append(entries).await.unwrap();
+    assert_eq!(appended.kept, u64::try_from(entries.len()).unwrap(), "{appended:?}");
 }
 
 /// Samples by labels.
@@ -279,7 +303,7 @@ async fn series_and_labels_are_listed_as_prometheus_lists_them() {
             let answer = if is_real {
                 both.real.get(&format!("/api/v1/{target}")).await.1
             } else {
-                both.lab.get(&target).await.json()
+                both.ask_rezus(&target).await.json()
             };
             let texts = answer["data"].as_array().map(|all| all.iter().map(Value::to_string).collect());
             let mut texts: Vec<String> = texts.unwrap_or_default();

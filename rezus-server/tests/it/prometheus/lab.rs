@@ -47,21 +47,8 @@ impl Lab {
             &clock,
             Window { late: Duration::from_hours(24 * 365), early: Duration::from_hours(1) },
         );
-        let store = FakeStateStore::new();
-        let of_series: Arc<dyn TimeSeries> = Arc::new(series.clone());
-        let stores = Stores {
-            states: Arc::new(store.handle()),
-            index: Arc::new(store.handle()),
-            history: Arc::new(store.handle()),
-            mark: Arc::new(store.handle()),
-            accounts: Arc::new(accounts),
-            runs: Arc::new(FakeRunStore::new()),
-            series: of_series,
-        };
-        let config =
-            Config { auth: AuthConfig { enabled: door == Door::Closed }, query, ..Config::default() };
-        let executor = Arc::new(ScriptedExecutor::new());
-        Self { plane: InProcess::reading(&config, stores, executor, Vec::new(), clock, None), series }
+        let plane = plane(clock, door, accounts, query, Arc::new(series.clone()));
+        Self { plane, series }
     }
 
     /// Puts samples there.
@@ -95,6 +82,28 @@ impl Lab {
         let target = format!("/prometheus/api/v1/{target}");
         self.plane.send_as(elsewhere(), "GET", &target, &[("authorization", &bearer)], "").await
     }
+}
+
+/// A plane over these series.
+pub(super) fn plane(
+    clock: ManualClock,
+    door: Door,
+    accounts: FakeAccountStore,
+    query: QueryConfig,
+    series: Arc<dyn TimeSeries>,
+) -> InProcess {
+    let store = FakeStateStore::new();
+    let stores = Stores {
+        states: Arc::new(store.handle()),
+        index: Arc::new(store.handle()),
+        history: Arc::new(store.handle()),
+        mark: Arc::new(store.handle()),
+        accounts: Arc::new(accounts),
+        runs: Arc::new(FakeRunStore::new()),
+        series,
+    };
+    let config = Config { auth: AuthConfig { enabled: door == Door::Closed }, query, ..Config::default() };
+    InProcess::reading(&config, stores, Arc::new(ScriptedExecutor::new()), Vec::new(), clock, None)
 }
 
 /// Parameters as a form or a query has them.
