@@ -7,3 +7,4 @@ mod lab;
 mod limits;
 mod real;
 mod sight;
+mod spans;

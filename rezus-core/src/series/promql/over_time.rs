@@ -1,13 +1,13 @@
 //! What functions make of the samples of a window.
 //!
 //! Of spans: least, greatest, sum and count are folded, `avg_over_time` is all sums by all counts, `last_over_time` is the last
-//! value. Counters go on from the last value of a span by the increases of the spans after it, so that a counter that began
-//! anew within one is told right. What needs each sample refuses spans.
+//! value. Counters rise by the increases of spans, so that one that began anew within a span is told right. What needs each
+//! sample refuses spans.
 
 use super::node::OverTime;
 use super::number::{Spread, Total, count, float, quantile, stays_infinite};
-use super::window::Window;
-use crate::series::counter_increase;
+use super::window::{Point, Window};
+use crate::series::{Rollup, counter_increase};
 
 /// Why a function cannot be told of a window: there are spans in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,49 +60,71 @@ fn seconds(millis: i64) -> f64 {
     float(millis) / 1_000.0
 }
 
-/// By how much the last value is more than the first one: of a counter what it counted, however often it began anew.
-fn rise(window: Window<'_>, is_counter: bool) -> Option<f64> {
+/// How a window's values rose: of a counter how much it counted, however often it began anew.
+struct Rise {
+    /// Where what is known begins, in milliseconds, and with what value.
+    from: Point,
+    /// When the last value was.
+    to: i64,
+    /// By how much it rose between them.
+    by: f64,
+    /// In how many steps.
+    steps: usize,
+}
+
+fn rise(window: Window<'_>, is_counter: bool) -> Option<Rise> {
     let mut points = window.points();
-    let (first, last) = (points.next()?, points.next_back()?);
-    if !is_counter {
-        return Some(last.value - first.value);
+    let first = points.next()?;
+    if is_counter && let [span, spans @ ..] = window.rolled {
+        return Some(counted(window, span, spans)).filter(|rise| rise.steps > 0);
     }
-    if let [first, spans @ ..] = window.rolled {
-        let mut total = Total::default();
-        for span in spans {
-            total.add(span.increase);
-        }
-        let mut before = spans.last().unwrap_or(first).last;
-        for sample in window.samples {
-            total.add(counter_increase(before, sample.value));
-            before = sample.value;
-        }
-        return Some(total.get());
-    }
-    let mut rise = last.value - first.value;
+    let last = points.next_back()?;
+    let mut by = last.value - first.value;
     let mut before = first.value;
-    for sample in window.samples {
+    for sample in window.samples.iter().filter(|_| is_counter) {
         if sample.value < before {
-            rise += before;
+            by += before;
         }
         before = sample.value;
     }
-    Some(rise)
+    Some(Rise { from: first, to: last.at, by, steps: window.len() - 1 })
 }
 
-/// The rise over a whole window, although the first and the last sample are within it: on either side it goes on to the
-/// window's edge where that is about as near as the next sample would be, else by half of what is between two samples; a
-/// counter not further than to where it was zero. As Prometheus does it.
+/// What a counter counted in spans and the samples after them. A span that is all in the window counts from its beginning, one
+/// that began before from its last value on.
+fn counted(window: Window<'_>, first: &Rollup, spans: &[Rollup]) -> Rise {
+    let mut total = Total::default();
+    let is_whole = first.from.as_millis() >= window.from && first.from < first.last_at;
+    let from = if is_whole {
+        total.add(first.increase);
+        // What it was before, unless it began anew since.
+        Point { at: first.from.as_millis(), value: (first.last - first.increase).max(0.0) }
+    } else {
+        first.into()
+    };
+    for span in spans {
+        total.add(span.increase);
+    }
+    let newest = spans.last().unwrap_or(first);
+    let mut last = Point::from(newest);
+    for sample in window.samples {
+        total.add(counter_increase(last.value, sample.value));
+        last = sample.into();
+    }
+    Rise { from, to: last.at, by: total.get(), steps: window.len() - usize::from(!is_whole) }
+}
+
+/// The rise over a whole window, although what is known begins after its beginning and ends before its end: on either side
+/// it goes on to the window's edge where that is about as near as the next sample would be, else by half of what is between
+/// two samples; a counter not further than to where it was zero. As Prometheus does it.
 fn extrapolated(window: Window<'_>, is_counter: bool, per: f64) -> Option<f64> {
-    let rise = rise(window, is_counter)?;
-    let mut points = window.points();
-    let (first, last) = (points.next()?, points.next_back()?);
-    let sampled = seconds(last.at - first.at);
-    let between = sampled / count(window.len() - 1);
-    let mut to_start = seconds(first.at - window.from);
-    let to_end = seconds(window.to - last.at);
-    if is_counter && rise > 0.0 && first.value >= 0.0 {
-        let to_zero = sampled * (first.value / rise);
+    let Rise { from, to, by, steps } = rise(window, is_counter)?;
+    let sampled = seconds(to - from.at);
+    let between = sampled / count(steps);
+    let mut to_start = seconds(from.at - window.from);
+    let to_end = seconds(window.to - to);
+    if is_counter && by > 0.0 && from.value >= 0.0 {
+        let to_zero = sampled * (from.value / by);
         if to_zero < to_start {
             to_start = to_zero;
         }
@@ -111,7 +133,7 @@ fn extrapolated(window: Window<'_>, is_counter: bool, per: f64) -> Option<f64> {
     let mut whole = sampled;
     whole += if to_start < threshold { to_start } else { between / 2.0 };
     whole += if to_end < threshold { to_end } else { between / 2.0 };
-    Some(rise * (whole / sampled / per))
+    Some(by * (whole / sampled / per))
 }
 
 /// What came between the last two samples: of a counter, per second.
