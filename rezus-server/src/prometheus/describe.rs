@@ -1,12 +1,13 @@
 //! What series there are, and what this server is.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use axum::extract::State;
 use rezus_core::base::Timestamp;
+use rezus_core::observed::{self, MetricKind};
 use rezus_core::series::{Labels, NAME, Selection};
-use serde_json::json;
-use std::time::Duration;
+use serde_json::{Value, json};
 
 use super::answer::{Answer, Refusal, write_labels};
 use super::params::Params;
@@ -69,7 +70,8 @@ pub(super) async fn values(
     Ok(Answer::texts(values, params.limit()?))
 }
 
-/// What kind each metric is of that had samples lately: by its name, as Prometheus' conventions have it.
+/// What the metrics are that had samples lately. Of one that is not rezus' own only the kind is told, by its name, as
+/// Prometheus' conventions have it.
 pub(super) async fn metadata(State(plane): State<Plane>, params: Params) -> Result<Answer, Refusal> {
     let now = plane.clock.now();
     let selection = Selection {
@@ -83,12 +85,17 @@ pub(super) async fn metadata(State(plane): State<Plane>, params: Params) -> Resu
     let all = plane.series.list(&selection).await?;
     let asked = params.get("metric");
     let names: BTreeSet<&str> = all.iter().map(|labels| labels.get(NAME)).collect();
-    let kind = |name: &str| if name.ends_with("_total") { "counter" } else { "gauge" };
+    let about = |name: &str| {
+        if let Some(metric) = observed::metrics().iter().find(|metric| metric.name == name) {
+            return json!([{ "type": metric.kind.as_str(), "help": metric.help, "unit": metric.unit }]);
+        }
+        let kind = if name.ends_with("_total") { MetricKind::Counter } else { MetricKind::Gauge };
+        json!([{ "type": kind.as_str(), "help": "", "unit": "" }])
+    };
     let described = names.into_iter().filter(|name| asked.is_none_or(|asked| asked == *name));
     let described = described.take(params.limit()?.unwrap_or(usize::MAX));
-    let described =
-        described.map(|name| (name.to_owned(), json!([{ "type": kind(name), "help": "", "unit": "" }])));
-    Ok(Answer::new(serde_json::Value::Object(described.collect()).to_string()))
+    let described = described.map(|name| (name.to_owned(), about(name)));
+    Ok(Answer::new(Value::Object(described.collect()).to_string()))
 }
 
 /// Rules there are none.

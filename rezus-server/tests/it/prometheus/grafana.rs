@@ -77,6 +77,14 @@ async fn the_query_builder_finds_metrics_labels_and_values() {
             "node_memory_available_bytes": [{ "type": "gauge", "help": "", "unit": "" }],
         })
     );
+    let own = labels("prod", "rezus_machine_ready", &[("machine", "cp-1")]);
+    lab.put(&[entry(&own, Timestamp::from_millis(NOW), 1.0)]).await;
+    assert_eq!(
+        lab.data("metadata?metric=rezus_machine_ready").await,
+        json!({ "rezus_machine_ready": [
+            { "type": "gauge", "help": "Whether a machine says that it is ready.", "unit": "" },
+        ] })
+    );
 }
 
 #[tokio::test]
