@@ -13,6 +13,9 @@ use rezus_core::series::promql::{self, Query};
 
 use super::answer::Refusal;
 
+/// How many selectors a request for labels may have: all series are gone through for each.
+const MOST_SELECTORS: usize = 64;
+
 /// Parameters, and who asks.
 #[derive(Debug)]
 pub(super) struct Params {
@@ -86,6 +89,11 @@ impl Params {
     /// Returns the selectors of series that are asked for, each as its matchers.
     pub(super) fn selectors(&self) -> Result<Vec<Vec<Matcher>>, Refusal> {
         let texts = self.pairs.iter().filter(|(name, _)| name == "match[]");
+        if texts.clone().count() > MOST_SELECTORS {
+            return Err(Refusal::bad_data(format!(
+                "at most {MOST_SELECTORS} match[] can be asked for at a time"
+            )));
+        }
         let read = |(_, text): &(String, String)| {
             Query::selector(text).map_err(|error| Refusal::parameter("match[]", crate::error::Chain(&error)))
         };
@@ -134,5 +142,7 @@ mod tests {
         let params = params("a=1&a=2&b=&match[]=up&match[]=down");
         assert_eq!((params.get("a"), params.get("b"), params.get("c")), (Some("1"), None, None));
         assert_eq!(params.selectors().unwrap().len(), 2);
+        assert!(self::params(&"match[]=up&".repeat(64)).selectors().is_ok());
+        assert!(self::params(&"match[]=up&".repeat(65)).selectors().is_err());
     }
 }
