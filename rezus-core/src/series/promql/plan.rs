@@ -46,27 +46,26 @@ fn parse(text: &str) -> Result<Expr, ParseError> {
     ast::parse(text).map_err(ParseError::Syntax)
 }
 
-/// Counts what may nest a query, at least: signs outside of texts, and words that are operators.
+/// Counts what may nest a query, at least: signs and words, as `and` is one, outside of texts and comments. What those are
+/// is what they are to the parser's lexer, to which a backslash escapes in every kind of text.
 fn signs(text: &str) -> usize {
-    let (mut count, mut quote, mut is_escaped) = (0, None, false);
-    let mut word = 0;
-    for c in text.chars() {
-        match quote {
-            Some(_) if is_escaped => is_escaped = false,
-            Some(end) => {
-                is_escaped = c == '\\' && end != '`';
-                if c == end {
-                    quote = None;
+    let mut count = 0;
+    let mut is_word = false;
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        let was_word = std::mem::replace(&mut is_word, c.is_alphanumeric() || matches!(c, '_' | ':' | '.'));
+        count += usize::from(was_word && !is_word);
+        match c {
+            '"' | '\'' | '`' => {
+                while let Some(inner) = rest.next().filter(|inner| *inner != c) {
+                    if inner == '\\' {
+                        rest.next();
+                    }
                 }
             }
-            None if matches!(c, '"' | '\'' | '`') => quote = Some(c),
-            None if c.is_alphanumeric() || matches!(c, '_' | ':' | '.') => word += 1,
-            None => {
-                // Of words only those count that stand alone, as `and` does; names are among them.
-                count += usize::from(word > 0);
-                word = 0;
-                count += usize::from(!c.is_whitespace() && !matches!(c, ',' | ')' | '}' | ']'));
-            }
+            '#' => while rest.next().is_some_and(|inner| !matches!(inner, '\r' | '\n')) {},
+            ',' | ')' | '}' | ']' => {}
+            c => count += usize::from(!is_word && !c.is_whitespace()),
         }
     }
     count

@@ -68,6 +68,9 @@ async fn whatever_is_deeply_nested_or_long_is_refused_and_ends_nobody() {
             format!("up{}", many(" or up", times)),
             format!("1{}", many("^1", times)),
             format!("{}1", many("1^", times)),
+            // What looks like the beginning of a text.
+            format!("# \"\n{}up", many("-", times)),
+            format!("up{{a!=`\\``}} + {}up", many("-", times)),
         ]
     };
     for query in nested(20_000).iter().chain(&nested(5_000)) {
