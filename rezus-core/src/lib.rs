@@ -9,7 +9,7 @@
 //! | `access` | `access` | who may do what: users, tokens, grants, the audit trail |
 //! | `declared` | `declared` | the spec plane: OpenTofu/Terraform states, versions, locks, the derived index |
 //! | `observed` | `observed` | the status plane: observations and how old they are |
-//! | `series` | `series` | the history of the status plane: samples of series over time |
+//! | `series` | `series` | the history of the status plane: samples of series over time; `promql` adds queries over them |
 //! | `runs` | `runs` | tofu or terraform at work: requests, phases, what was reported; it knows `declared`, which does not know it |
 //! | `client` | `client` | what the API shows, as types for its clients; `schema` adds their JSON schemas |
 //!

@@ -20,6 +20,8 @@ mod gorilla;
 mod labels;
 mod matcher;
 mod port;
+#[cfg(feature = "promql")]
+pub mod promql;
 mod rollup;
 mod sample;
 

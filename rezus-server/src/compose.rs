@@ -37,6 +37,7 @@ use crate::error::Chain;
 use crate::kube::catalogue::{self, Catalogue, Observed, RunsShown};
 use crate::kube::past::Past;
 use crate::mapping_files::MappingsError;
+use crate::prometheus::{self, Queries};
 use crate::pulls::{Desk, Pulls};
 use crate::runs::{Live, Means, Runs};
 use crate::samples::Samples;
@@ -87,6 +88,8 @@ pub struct Plane {
     pub forwarder: Option<Arc<dyn Forwarder>>,
     /// What is to be done for their store.
     pub upkeep: SeriesUpkeep,
+    /// What queries of it are held to.
+    pub queries: Queries,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// The server's own metrics.
@@ -395,6 +398,7 @@ pub fn plane(
         samples,
         forwarder: None,
         upkeep: SeriesUpkeep::default(),
+        queries: Queries::new(&config.query),
         workspaces,
         run_store: runs,
         clock,
@@ -421,11 +425,12 @@ pub fn router(plane: &Plane) -> Router {
         .merge(kube::discovery::routes())
         .merge(kube::openapi::routes())
         .merge(kube::review::routes())
+        .merge(prometheus::routes(plane.clone()))
         .merge(telemetry::routes(plane.clone()))
         .fallback(api::unknown_path)
         .method_not_allowed_fallback(api::unknown_method);
     let routes = limited(peer::guarded(auth::authenticated(routes, plane)), plane.admission.clone());
     // Outside of all that answers without reading a body.
-    let routes = state_backend::bounded(routes, &plane.limits);
+    let routes = prometheus::worded(state_backend::bounded(routes, &plane.limits));
     telemetry::observed(routes, Arc::clone(&plane.metrics))
 }

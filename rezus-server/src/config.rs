@@ -3,6 +3,7 @@
 mod collector;
 mod limits;
 mod quantity;
+mod query;
 mod runs;
 mod series;
 mod tenants;
@@ -21,6 +22,7 @@ use serde::Deserialize;
 pub use collector::CollectorConfig;
 pub use limits::LimitsConfig;
 pub use quantity::{ByteSize, Span};
+pub use query::QueryConfig;
 pub use runs::{RunAs, RunsConfig};
 pub use series::{RemoteWriteConfig, SeriesConfig, SeriesSync};
 pub use tenants::TenantConfig;
@@ -54,6 +56,8 @@ pub struct Config {
     pub collector: CollectorConfig,
     /// What is kept of that over time.
     pub series: SeriesConfig,
+    /// What queries of series are held to.
+    pub query: QueryConfig,
     /// What is logged, and how.
     pub log: LogConfig,
 }

@@ -29,6 +29,10 @@ pub struct ApiError {
     cause: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
+/// What an answer said that is no success, beside it: for clients that read another form.
+#[derive(Clone, Debug)]
+pub struct Said(pub String);
+
 /// The Kubernetes form of an error (API conventions, "Response Status Kind").
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -307,6 +311,7 @@ impl IntoResponse for ApiError {
             tracing::error!(code = self.code.as_u16(), cause, "{}", self.message);
         }
         let (retry_after, challenge) = (self.retry_after, self.challenge);
+        let said = Said(self.message.clone());
         let mut response = if let Some(lock) = self.lock_info {
             (self.code, [(header::CONTENT_TYPE, "application/json")], String::from(lock)).into_response()
         } else {
@@ -318,6 +323,7 @@ impl IntoResponse for ApiError {
         if let Some(challenge) = challenge {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
         }
+        response.extensions_mut().insert(said);
         response
     }
 }

@@ -15,6 +15,7 @@ pub mod kube;
 pub mod mapping_files;
 pub mod memory;
 pub mod peer;
+pub mod prometheus;
 pub mod pulls;
 pub mod runs;
 pub mod samples;

@@ -34,6 +34,11 @@ pub enum LabelsError {
 }
 
 impl Labels {
+    /// Returns the set that has none.
+    pub fn none() -> Self {
+        Self(Arc::default())
+    }
+
     /// Makes a set of pairs in any order; those with an empty value are left out.
     ///
     /// # Errors

@@ -12,5 +12,7 @@ mod observed;
 mod projection;
 mod projection_fixtures;
 mod projector;
+#[cfg(feature = "promql")]
+mod promql;
 #[cfg(feature = "runs")]
 mod runs;

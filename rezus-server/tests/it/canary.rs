@@ -6,7 +6,7 @@ mod commands;
 use rezus_core::declared::backend::ingest;
 use rezus_core::declared::mapping::Mappings;
 use rezus_core::declared::reader::StateReader;
-use rezus_server::{api, kube, state_backend, telemetry};
+use rezus_server::{api, kube, prometheus, state_backend, telemetry};
 use rezus_testkit::canary::Canary;
 use rezus_testkit::fixture;
 use serde_json::{Value, json};
@@ -214,6 +214,13 @@ fn cases(method: &str, route: &str) -> Option<Vec<(String, String)>> {
         ];
         return (method == "POST").then(|| bodies.into_iter().map(|body| (target.clone(), body)).collect());
     }
+    if prometheus::PATHS.iter().any(|(path, _)| *path == route) {
+        let everything = "%7B__name__%3D~%22.%2B%22%7D";
+        let target = target.replace("{name}", "__name__");
+        let queries =
+            [format!("?query={everything}&start=0&end=1&step=1&match[]={everything}"), String::new()];
+        return Some(queries.map(|query| (format!("{target}{query}"), String::new())).to_vec());
+    }
     match (method, route) {
         ("GET", route) if kube::discovery::PATHS.contains(&route) => plain(),
         ("GET", route) if kube::openapi::PATHS.contains(&route) => plain(),
@@ -341,8 +348,8 @@ fn cases(method: &str, route: &str) -> Option<Vec<(String, String)>> {
 /// Every route with every method it takes.
 fn routes() -> Vec<(&'static str, &'static str)> {
     let health = telemetry::PATHS.into_iter().map(|path| ("GET", path));
-    let json =
-        api::PATHS.into_iter().flat_map(|(path, methods)| methods.iter().map(move |method| (*method, path)));
+    let json = api::PATHS.into_iter().chain(prometheus::PATHS);
+    let json = json.flat_map(|(path, methods)| methods.iter().map(move |method| (*method, path)));
     let states = state_backend::PATHS.into_iter().flat_map(|path| {
         let methods: &[&str] = if path.ends_with("/lock") {
             &["LOCK", "UNLOCK", "POST", "PUT", "DELETE"]

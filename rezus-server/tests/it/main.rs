@@ -18,6 +18,7 @@ mod kubectl;
 mod lock;
 mod observed;
 mod projection;
+mod prometheus;
 mod protocol;
 mod real_client;
 mod recordings;

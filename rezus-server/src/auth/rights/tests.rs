@@ -12,7 +12,10 @@ fn viewer() -> Identity {
 #[test]
 fn what_writes_or_shows_a_secret_has_a_name_in_the_trail() {
     for (method, route, right, action) in RULES {
-        let is_read = *method == "GET" && !route.starts_with("/state") && !route.ends_with("/body");
+        // A query may be too long for a URL.
+        let is_query = route.starts_with("/prometheus/");
+        let is_read =
+            is_query || *method == "GET" && !route.starts_with("/state") && !route.ends_with("/body");
         assert_eq!(is_read, action.is_none(), "{method} {route}");
         assert_ne!(*right, Nobody, "{method} {route}");
         assert_eq!(matches!(right, InTenant(_)), route.contains("/tenants/{tenant}"), "{method} {route}");

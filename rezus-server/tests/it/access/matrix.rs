@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use rezus_core::access::{AccountStore as _, AuditFilter};
 use rezus_server::auth::{WINDOW, rights};
-use rezus_server::{api, kube, state_backend, telemetry};
+use rezus_server::{api, kube, prometheus, state_backend, telemetry};
 use serde_json::json;
 
 use super::people::{Closed, FOREIGN, LET_IN, OWN, STRANGERS, secret, token_id};
-use super::rows::{Row, described_rows, kube_rows, rows, run_rows};
+use super::rows::{Row, described_rows, kube_rows, rows, run_rows, series_rows};
 use crate::in_process::local;
 
 /// What anybody may ask without being somebody.
@@ -17,8 +17,8 @@ const OPEN: [&str; 4] = ["/healthz", "/livez", "/readyz", "/version"];
 /// Every method of every route.
 fn routes() -> BTreeSet<(&'static str, &'static str)> {
     let health = telemetry::PATHS.into_iter().filter(|path| !OPEN.contains(path)).map(|path| ("GET", path));
-    let json =
-        api::PATHS.into_iter().flat_map(|(path, methods)| methods.iter().map(move |method| (*method, path)));
+    let json = api::PATHS.into_iter().chain(prometheus::PATHS);
+    let json = json.flat_map(|(path, methods)| methods.iter().map(move |method| (*method, path)));
     let states = state_backend::PATHS.into_iter().flat_map(|path| {
         let methods: &[&str] = if path.ends_with("/lock") {
             &["LOCK", "UNLOCK", "POST", "PUT", "DELETE"]
@@ -39,6 +39,7 @@ fn table() -> Vec<Row> {
     table.extend(described_rows());
     table.extend(kube::PATHS.iter().copied().flat_map(kube_rows));
     table.extend(run_rows());
+    table.extend(series_rows());
     table
 }
 
@@ -91,7 +92,12 @@ async fn everybody_may_do_what_the_table_says_and_nothing_else() {
                 let answer = answer.expect(expected, &format!("{} {target} by {who}", row.method));
                 if expected == 403 {
                     let status = answer.json();
-                    assert_eq!((&status["kind"], &status["reason"]), (&"Status".into(), &"Forbidden".into()));
+                    let said = [&status["kind"], &status["reason"], &status["status"], &status["errorType"]];
+                    if is_as_prometheus(&row) {
+                        assert_eq!(said[2..], [&json!("error"), &json!("forbidden")]);
+                    } else {
+                        assert_eq!(said[..2], [&json!("Status"), &json!("Forbidden")]);
+                    }
                 }
                 on_record(closed, &row, who, tenant, expected).await;
                 asked += 1;
@@ -99,6 +105,11 @@ async fn everybody_may_do_what_the_table_says_and_nothing_else() {
         }
     }
     assert!(asked > 1_000, "{asked}");
+}
+
+/// Whether a route words refusals as Prometheus does.
+fn is_as_prometheus(row: &Row) -> bool {
+    row.route.starts_with("/prometheus/")
 }
 
 /// What writes, locks or shows a secret is on record, once and truly; what does not is not.
@@ -137,8 +148,12 @@ async fn strangers_are_let_in_to_nothing_but_the_servers_health() {
             let target = at(&row.target, OWN);
             let answer = closed.ask(who, row.method, &target, at(&row.body, OWN)).await;
             let answer = answer.expect(401, &format!("{} {target} by {who}", row.method));
-            assert_eq!(answer.message(), "Unauthorized");
-            assert_eq!(answer.json()["reason"], "Unauthorized");
+            if is_as_prometheus(&row) {
+                assert_eq!(answer.json()["errorType"], "unauthorized");
+            } else {
+                assert_eq!(answer.message(), "Unauthorized");
+                assert_eq!(answer.json()["reason"], "Unauthorized");
+            }
             let scheme = if row.route.starts_with("/state") { "Basic" } else { "Bearer" };
             let challenge = format!("{scheme} realm=\"rezus\"");
             assert_eq!(answer.header("www-authenticate"), Some(challenge.as_str()));

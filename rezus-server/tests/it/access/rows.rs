@@ -1,6 +1,7 @@
 //! What each route answers to whom: the table that the matrix is checked against.
 
 use rezus_server::kube::{self, discovery, openapi, review};
+use rezus_server::prometheus;
 use serde_json::json;
 
 use super::people::OWN;
@@ -252,6 +253,16 @@ pub(super) fn run_rows() -> Vec<Row> {
         rows.push(edit("POST", route).answers(404).named(action));
     }
     rows
+}
+
+/// The rows of series: whoever views some tenant asks, and is shown what is of theirs.
+pub(super) fn series_rows() -> Vec<Row> {
+    let row = |(route, methods): (&'static str, &'static [&'static str])| {
+        let query = if route.ends_with("/series") { "match[]=up" } else { "query=up&start=0&end=1&step=1" };
+        let target = format!("{}?{query}", route.replace("{name}", "tenant"));
+        methods.iter().map(move |method| anywhere(method, route, VIEWERS).to(&target)).collect::<Vec<_>>()
+    };
+    prometheus::PATHS.into_iter().flat_map(row).collect()
 }
 
 /// The rows of what whoever is somebody may ask: what is served, how it is described, what they may do.
