@@ -10,7 +10,7 @@ mod told;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{Reading, Source};
+use super::{Failure, Reading, Source};
 use crate::base::{TenantName, Timestamp};
 use crate::series::{Entry, Labels, STALE, Sample};
 pub use metrics::{MetricInfo, MetricKind, metrics};
@@ -51,7 +51,7 @@ impl Sampler {
     /// Samples a reading of a source that is read so often, and the end of the credential that it was read with.
     ///
     /// News may come many times in a pace: it is sampled once in each, and in between only nodes that became ready, or are
-    /// it no more. A source that begins to tell, or ceases to, is sampled whatever the time.
+    /// it no more. A source that begins to tell, or ceases to, is sampled whatever the time; one that is not installed is none.
     pub fn take(
         &mut self,
         source: Source,
@@ -60,6 +60,9 @@ impl Sampler {
         every: Duration,
     ) -> Vec<Entry> {
         let (at, is_up) = (reading.finished, reading.facts.is_some());
+        if !is_up && matches!(&*reading.failures, [(_, Failure::NotInstalled { .. })]) {
+            return self.sources.remove(&source).map(|sampled| ended(sampled.live, at)).unwrap_or_default();
+        }
         let [part, whole] = JITTER;
         let mut told = Told::nothing(&self.tenant, source);
         match self.sources.get_mut(&source) {
@@ -95,8 +98,7 @@ impl Sampler {
     /// Ends all series: the cluster is not read any more.
     pub fn end(&mut self, at: Timestamp) -> Vec<Entry> {
         let sources = std::mem::take(&mut self.sources);
-        let live = sources.into_values().flat_map(|sampled| sampled.live.into_keys());
-        live.map(|labels| Entry { labels, sample: Sample { at, value: STALE } }).collect()
+        sources.into_values().flat_map(|sampled| ended(sampled.live, at)).collect()
     }
 }
 
@@ -139,9 +141,13 @@ fn exchanged(
         now.insert(labels.clone(), value);
         entries.push(Entry { labels, sample: Sample { at, value } });
     }
-    let ended = std::mem::take(live).into_keys();
-    entries.extend(ended.map(|labels| Entry { labels, sample: Sample { at, value: STALE } }));
+    entries.extend(ended(std::mem::take(live), at));
     (now, entries)
+}
+
+/// The samples that say that series ended.
+fn ended(live: BTreeMap<Labels, f64>, at: Timestamp) -> Vec<Entry> {
+    live.into_keys().map(|labels| Entry { labels, sample: Sample { at, value: STALE } }).collect()
 }
 
 #[cfg(test)]

@@ -245,6 +245,21 @@ fn a_source_that_falls_silent_ends_its_series_at_once_and_no_others() {
 }
 
 #[test]
+fn a_source_that_is_not_installed_is_none() {
+    let absent = |millis| {
+        let failure = Failure::NotInstalled { what: "node-metrics in the recording".to_owned() };
+        Reading { failures: vec![("all".to_owned(), failure)], ..reading(millis, None) }
+    };
+    let mut sampler = sampler();
+    assert_eq!(sampler.take(Source::NodeMetrics, &absent(0), None, EVERY), []);
+    let (source, facts) = whole().remove(2);
+    let told = sampler.take(source, &reading(1_000, Some(facts)), None, EVERY);
+    let ended = sampler.take(source, &absent(2_000), None, EVERY);
+    assert_eq!((ended.len(), sampler.live()), (told.len(), 0));
+    assert!(ended.iter().all(|entry| entry.sample.is_stale()));
+}
+
+#[test]
 fn a_clock_that_was_set_back_stops_nothing() {
     let mut sampler = sampler();
     let mut take = |millis| {
