@@ -1,6 +1,6 @@
 //! Laws of sampling.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ use crate::observed::facts::{
     EtcdStatus, Facts, Filesystem, Holds, Kubernetes, Load, MachineMetrics, Memory, Node, NodeCondition,
     NodeMetrics, Pods, Quantities, Service, Stage, Talos, TalosMachine, Usage,
 };
-use crate::observed::{Failure, Phase};
+use crate::observed::Phase;
 use crate::series::{NAME, TENANT};
 
 const EVERY: Duration = Duration::from_secs(30);
