@@ -17,6 +17,7 @@ use rezus_testkit::clock::ManualClock;
 mod series_prometheus;
 mod series_samples;
 mod series_scrapes;
+mod series_start;
 
 use series_prometheus::PROMETHEUS;
 use series_samples::{MINUTE, START, at, entries, hour_of_one, names, week_of_some};
@@ -93,6 +94,7 @@ async fn measure() -> Outcome<()> {
     }
     rows.extend(compare(ours, theirs, scrapes.len()));
     rows.extend(of_disk);
+    rows.extend(series_start::start(&directory("expired")).await?);
     rezus_benches::print("series", &rows);
     Ok(())
 }

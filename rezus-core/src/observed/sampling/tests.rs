@@ -6,11 +6,11 @@ use std::net::IpAddr;
 use proptest::prelude::*;
 
 use super::*;
+use crate::observed::Phase;
 use crate::observed::facts::{
     EtcdStatus, Facts, Filesystem, Holds, Kubernetes, Load, MachineMetrics, Memory, Node, NodeCondition,
     NodeMetrics, Pods, Quantities, Service, Stage, Talos, TalosMachine, Usage,
 };
-use crate::observed::Phase;
 use crate::series::{NAME, TENANT};
 
 const EVERY: Duration = Duration::from_secs(30);
