@@ -15,7 +15,7 @@ const BYTES: u64 = 1 << 30;
 const SERVES: f64 = 2_000.0;
 
 /// Starts the real server over files of days that are long past.
-pub async fn start(directory: &Path) -> Outcome<Option<Row>> {
+pub(crate) async fn start(directory: &Path) -> Outcome<Option<Row>> {
     let Some(binary) = rezus_benches::server_binary(env!("CARGO_MANIFEST_DIR"))? else {
         say("!! SKIPPED: there is no server binary beside this benchmark; build it or set REZUS_SERVER_BIN");
         return Ok(None);

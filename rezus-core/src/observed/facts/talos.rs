@@ -125,6 +125,23 @@ pub enum Stage {
     Upgrading,
 }
 
+impl Stage {
+    /// Its name in lower case: `shutting-down`.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::Booting => "booting",
+            Self::Installing => "installing",
+            Self::Maintenance => "maintenance",
+            Self::Running => "running",
+            Self::Rebooting => "rebooting",
+            Self::ShuttingDown => "shutting-down",
+            Self::Resetting => "resetting",
+            Self::Upgrading => "upgrading",
+        }
+    }
+}
+
 /// Something that a machine waits for before it is ready.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnmetCondition {

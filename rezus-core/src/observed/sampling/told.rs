@@ -6,7 +6,7 @@ use super::metrics::{self, MetricInfo};
 use crate::base::{TenantName, Timestamp};
 use crate::observed::facts::{
     EtcdStatus, Facts, Filesystem, Holds, Kubernetes, Load, MachineMetrics, Memory, Node, NodeMetrics, Pods,
-    Stage, Talos, TalosMachine, Usage,
+    Talos, TalosMachine, Usage,
 };
 use crate::observed::{Reading, Source};
 use crate::series::Labels;
@@ -155,7 +155,7 @@ impl<'t> Told<'t> {
         self.put_some(&metrics::MACHINE_UP, name, Some(flag(machine.answered_at.is_some())));
         self.put_some(&metrics::MACHINE_READY, name, machine.ready.map(flag));
         if let Some(stage) = machine.stage {
-            self.put(&metrics::MACHINE_STAGE, &[("node", name), ("stage", word(stage))], 1.0);
+            self.put(&metrics::MACHINE_STAGE, &[("node", name), ("stage", stage.word())], 1.0);
         }
         let unhealthy = machine.services.as_ref().map(|services| {
             let is_unhealthy = services.iter().filter(|it| it.state == "Failed" || it.healthy == Some(false));
@@ -221,21 +221,6 @@ impl<'t> Told<'t> {
             self.put(&metrics::NODE_DISK_SIZE, &labels, number(*size_bytes));
             self.put(&metrics::NODE_DISK_AVAILABLE, &labels, number(*available_bytes));
         }
-    }
-}
-
-/// The word for a stage, as it is shown elsewhere.
-const fn word(stage: Stage) -> &'static str {
-    match stage {
-        Stage::Unknown => "unknown",
-        Stage::Booting => "booting",
-        Stage::Installing => "installing",
-        Stage::Maintenance => "maintenance",
-        Stage::Running => "running",
-        Stage::Rebooting => "rebooting",
-        Stage::ShuttingDown => "shutting-down",
-        Stage::Resetting => "resetting",
-        Stage::Upgrading => "upgrading",
     }
 }
 

@@ -7,7 +7,7 @@ use rezus_core::client::{
     UnmetStatus,
 };
 use rezus_core::observed::facts::{
-    Filesystem, Load, MachineMetrics, Memory, Node, Pods, Quantities, Stage, TalosMachine, Usage,
+    Filesystem, Load, MachineMetrics, Memory, Node, Pods, Quantities, TalosMachine, Usage,
 };
 use rezus_core::observed::{
     Failure, Freshness, KubernetesPicture, Observation, Pace, Picture, Source, Standing,
@@ -81,7 +81,7 @@ pub(super) fn talos(seen: &Observation<TalosMachine>, freshness: Freshness) -> T
         observed_at: seconds(seen.observed_at),
         stale: freshness != Freshness::Fresh,
         asked: machine.asked.clone(),
-        stage: machine.stage.map(|stage| word(stage).to_owned()),
+        stage: machine.stage.map(|stage| stage.word().to_owned()),
         ready: machine.ready,
         unmet: machine
             .unmet
@@ -108,20 +108,6 @@ pub(super) fn talos_numbers(status: &mut TalosStatus, machine: &TalosMachine) {
     status.memory = machine.memory.map(memory);
     status.load = machine.load.map(load);
     status.filesystems = machine.filesystems.iter().flatten().map(filesystem).collect();
-}
-
-const fn word(stage: Stage) -> &'static str {
-    match stage {
-        Stage::Unknown => "unknown",
-        Stage::Booting => "booting",
-        Stage::Installing => "installing",
-        Stage::Maintenance => "maintenance",
-        Stage::Running => "running",
-        Stage::Rebooting => "rebooting",
-        Stage::ShuttingDown => "shutting-down",
-        Stage::Resetting => "resetting",
-        Stage::Upgrading => "upgrading",
-    }
 }
 
 /// What is shown of a machine that its `node_exporter` tells of, without numbers.

@@ -14,9 +14,16 @@ use super::live::{self, Kubernetes};
 use super::says;
 use crate::projection::{block_of, machines, state_of};
 use crate::server::Server;
+use crate::tools;
 
 /// How many clusters are well.
-const WELL: usize = 6;
+const WELL: usize = 49;
+
+/// How often each is read, in seconds.
+const EVERY: f64 = 2.0;
+
+/// How often it is looked how old their news is, a second apart, where drills are run in full.
+const LOOKS: usize = 60;
 
 /// Writes a state of one machine with what opens a Kubernetes API, and lets the server ask loopback for it.
 pub(super) async fn tenant(server: &Server, name: &str, serial: u64, url: &str, credential: &Credential) {
@@ -46,6 +53,20 @@ async fn black_hole() -> (TcpListener, Vec<TcpStream>) {
         waiting.push(stream.unwrap());
     }
     (listener, waiting)
+}
+
+/// How old the news of each cluster that is well is, in seconds.
+async fn ages(server: &Server) -> Vec<f64> {
+    let metrics = server.send("GET", "/metrics", "").await.expect(200, "metrics");
+    let text = String::from_utf8(metrics.body.to_vec()).unwrap();
+    let lines = text.lines().filter(|line| {
+        line.starts_with("rezus_observation_age_seconds{")
+            && line.contains("tenant=\"well-")
+            && line.contains("source=\"kubernetes\"")
+    });
+    let ages: Vec<f64> = lines.map(|line| line.rsplit(' ').next().unwrap().parse().unwrap()).collect();
+    assert_eq!(ages.len(), WELL, "{text}");
+    ages
 }
 
 /// The largest the server's memory was, in KiB.
@@ -92,6 +113,17 @@ async fn d01_peers_that_do_harm_are_told_as_such_and_cost_the_others_nothing() {
         assert!(wanted.contains(&reason), "{name}: {told:#}");
         let machine = live::machine(&server, name, "a").await;
         assert_eq!(says(&machine, "Ready"), ("Unknown", "NotObserved"), "{name}");
+    }
+    if tools::drills_are_full() {
+        let mut oldest = 0.0_f64;
+        for _ in 0..LOOKS {
+            oldest = ages(&server).await.into_iter().fold(oldest, f64::max);
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        tools::say(&format!(
+            "news of {WELL} clusters was never older than {oldest:.1} s, read each {EVERY} s"
+        ));
+        assert!(oldest < 2.0 * EVERY, "{oldest} s");
     }
     // The news of those that are well goes on coming.
     for (status, wanted) in [("False", ("False", "NodeNotReady")), ("True", ("True", "Ready"))] {
