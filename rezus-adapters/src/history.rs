@@ -224,8 +224,9 @@ impl Inner {
             match tail::replay(&path, |labels, sample| self.heads.insert(labels, sample)) {
                 Ok(()) => {}
                 Err(error) if error.is_damage() => {
-                    self.files.set_aside(name, error).map_err(fail)?;
+                    // In this order: a kill in between leaves both, and what is there twice is read once.
                     self.write_again(slot).map_err(fail)?;
+                    self.files.set_aside(name, error).map_err(fail)?;
                 }
                 Err(error) => return Err(fail(error)),
             }

@@ -181,8 +181,16 @@ fn series(
             SeriesSync::Power => Sync::Power,
         },
     };
-    let history = History::open(&data_dir.series(), settings, Arc::clone(clock))?;
-    Ok((Arc::new(history.clone()), SeriesUpkeep(Some(history))))
+    match History::open(&data_dir.series(), settings, Arc::clone(clock)) {
+        Ok(history) => Ok((Arc::new(history.clone()), SeriesUpkeep(Some(history)))),
+        Err(error @ HistoryError::Order) => Err(error.into()),
+        Err(error) => {
+            // States and their locks are worth more than samples.
+            let cause = crate::error::Chain(&error);
+            tracing::error!(%cause, "samples cannot be opened: until the next start they are kept in memory alone");
+            Ok((Arc::new(Ring::new(ring, Arc::clone(clock))), SeriesUpkeep::default()))
+        }
+    }
 }
 
 /// Opens the queue of samples that are sent on, where any are.

@@ -8,7 +8,9 @@ mod describe;
 mod params;
 mod query;
 
+use std::error::Error;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -50,11 +52,51 @@ pub struct Queries {
     places: Arc<Semaphore>,
 }
 
+/// Why work was not done to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum NotDone {
+    /// It took longer than it may, or waited so long for its turn.
+    #[error("query timed out in query execution")]
+    Late,
+    /// It broke.
+    #[error("a query broke off")]
+    Broken(#[source] Box<dyn Error + Send + Sync>),
+}
+
 impl Queries {
     /// Nothing is at work yet.
     pub fn new(config: &QueryConfig) -> Self {
         let places = config.concurrent.clamp(1, Semaphore::MAX_PERMITS);
         Self { config: Arc::new(config.clone()), places: Arc::new(Semaphore::new(places)) }
+    }
+
+    /// Does something of which so much is done at a time, in no more time than that, its waiting included. What reads goes on
+    /// when its time is over, as it cannot be broken off, and its place is taken for as long.
+    ///
+    /// # Errors
+    ///
+    /// [`NotDone`].
+    pub async fn run<T: Send + 'static>(
+        &self,
+        time: Duration,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, NotDone> {
+        let places = Arc::clone(&self.places);
+        let done = async move {
+            let place = places.acquire_owned().await.map_err(|error| NotDone::Broken(error.into()))?;
+            let task = tokio::spawn(async move {
+                let done = work.await;
+                drop(place);
+                done
+            });
+            task.await.map_err(|error| NotDone::Broken(error.into()))
+        };
+        tokio::time::timeout(time, done).await.map_err(|_| NotDone::Late)?
+    }
+
+    /// Returns how long something may take.
+    pub fn time(&self) -> Duration {
+        self.config.timeout.0
     }
 }
 

@@ -40,6 +40,9 @@ pub use socket::SocketPath;
 /// Connections to the socket at a time: of this server's admins, who find room however busy the plain listener is.
 const SOCKET_CONNECTIONS: usize = 64;
 
+/// How long what waits to be written may take at the end, however long runs took before.
+const WRITES: Duration = Duration::from_secs(3);
+
 /// Why a server does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
@@ -318,12 +321,14 @@ impl Serving {
         self.plane.runs.close(self.grace).await;
         tracing::info!("stopping: requests under way may finish");
         self.plane.draining.begin();
+        // What was sampled is written whatever runs and requests take.
+        let grace = self.grace.saturating_sub(began.elapsed()).max(WRITES);
         let all = async {
             while self.listeners.join_next().await.is_some() {}
             // What was begun for clients that have gone since.
             self.plane.intake.finished().await;
         };
-        if tokio::time::timeout(self.grace.saturating_sub(began.elapsed()), all).await.is_err() {
+        if tokio::time::timeout(grace, all).await.is_err() {
             tracing::warn!(
                 grace_ms = u64::try_from(self.grace.as_millis()).unwrap_or(u64::MAX),
                 "requests were cut off"

@@ -126,6 +126,10 @@ impl Compact {
         self.fine.close().map_err(of(Name::fine_at(self.day)))?;
         self.coarse.close().map_err(of(Name::coarse_at(self.day)))?;
         drop(self.sources);
+        if !(files.has(Name::fine_at(self.day)) && files.has(Name::coarse_at(self.day))) {
+            // Somebody found one damaged and put it aside meanwhile: the day is compacted anew.
+            return Ok(());
+        }
         let name = Name::raw_at(self.day);
         self.target.close().and_then(|()| files.finish(name, &[Name::sealed_at(self.day)])).map_err(of(name))
     }

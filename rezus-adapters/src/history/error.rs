@@ -59,6 +59,24 @@ pub(super) enum FileError {
 }
 
 impl FileError {
+    /// Tells whether there is no room on the disk.
+    pub(super) fn is_lack_of_room(&self) -> bool {
+        match self {
+            Self::Sqlite(error) => error.sqlite_error_code() == Some(ErrorCode::DiskFull),
+            Self::Io(error) => error.kind() == std::io::ErrorKind::StorageFull,
+            Self::Pco(_) | Self::Damaged(_) | Self::Format(_) => false,
+        }
+    }
+
+    /// Tells whether somebody else has the file for a moment.
+    pub(super) fn is_in_use(&self) -> bool {
+        let Self::Sqlite(error) = self else { return false };
+        matches!(
+            error.sqlite_error_code(),
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::OperationInterrupted)
+        )
+    }
+
     /// Tells whether the file is not what was written, rather than out of reach.
     pub(super) fn is_damage(&self) -> bool {
         match self {

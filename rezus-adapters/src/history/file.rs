@@ -251,7 +251,8 @@ impl ChunkFile {
             return Ok(Some((Arc::clone(columns), values)));
         }
         let mut statement = self.connection.prepare_cached("SELECT block FROM times WHERE id = ?1")?;
-        let mut block: Vec<u8> = statement.query_row([times], |row| row.get(0))?;
+        let block: Option<Vec<u8>> = statement.query_row([times], |row| row.get(0)).optional()?;
+        let mut block = block.ok_or(FileError::Damaged("a column of times"))?;
         unseal(&mut block)?;
         let columns = Arc::new(chunk::times(&block)?);
         if self.read.len() >= AT_HAND {

@@ -1,6 +1,6 @@
 //! Reading what is in memory and what is in files as one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rezus_core::base::Timestamp;
 use rezus_core::series::{Labels, Rollup, Sample, Selection, Series, SeriesError};
@@ -49,7 +49,7 @@ pub(super) fn select(inner: &Inner, selection: &Selection) -> Result<Vec<Series>
 /// Gives the labels of the series that are meant.
 pub(super) fn list(inner: &Inner, selection: &Selection) -> Result<Vec<Labels>, SeriesError> {
     let found = again_where_files_are_gone(inner, selection.limit, || {
-        let mut found = inner.heads.list(selection);
+        let mut found: BTreeSet<Labels> = inner.heads.list(selection).into_iter().collect();
         let Some((plan, selection)) = cold(inner, selection) else { return Ok(found) };
         let names = plan.rolled.iter().map(|(name, _)| *name).chain(plan.raw);
         for name in names {
@@ -57,15 +57,16 @@ pub(super) fn list(inner: &Inner, selection: &Selection) -> Result<Vec<Labels>, 
             found.extend(
                 labels.map_err(|error| Stop::Failed(name, error))?.into_iter().map(|(labels, _)| labels),
             );
+            if found.len() > selection.limit {
+                return Err(Stop::TooMany);
+            }
         }
-        found.sort_unstable();
-        found.dedup();
         Ok(found)
     })?;
     if found.len() > selection.limit {
         return Err(SeriesError::TooMany { limit: selection.limit });
     }
-    Ok(found)
+    Ok(found.into_iter().collect())
 }
 
 /// What is to be read of files, if anything.

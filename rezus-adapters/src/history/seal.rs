@@ -52,6 +52,10 @@ impl Seal {
             }
             self.file.close()?;
             files.sync()?;
+            if !files.has(self.name) {
+                // Somebody found it damaged and put it aside meanwhile: the tails are all there is, and are sealed anew.
+                return Ok(None);
+            }
             for tail in self.tails {
                 files.remove(tail)?;
             }

@@ -78,9 +78,8 @@ impl Log {
     /// Writes no more to the tail of this slot: what comes for it goes to another one from now on. Returns the tail, which takes
     /// a moment to close.
     pub(super) fn end(&mut self, slot: i64) -> Option<Tail> {
-        let ended = self.tails.remove(&slot)?;
         self.run += 1;
-        Some(ended)
+        self.tails.remove(&slot)
     }
 }
 

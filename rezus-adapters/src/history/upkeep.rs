@@ -20,7 +20,13 @@ const SWEEP: Duration = Duration::from_mins(1);
 pub(super) struct Upkeep {
     work: Option<Work>,
     swept: Option<Timestamp>,
+    /// Which file failed last, and how often in a row.
+    failing: Option<(Name, u32)>,
 }
+
+/// How often in a row a file may fail, for whatever reason but a lack of room, before it is put aside: it would hold up all that
+/// comes after it.
+const FAILURES: u32 = 20;
 
 enum Work {
     Seal(Box<Seal>),
@@ -42,14 +48,35 @@ pub(super) fn tend(inner: &Inner, upkeep: &mut Upkeep) -> Result<Tended, SeriesE
     // First, so that there is room for the rest.
     let has_removed = remove(inner, now).map_err(|error| error.while_being("kept"))?;
     let has_worked = match work(inner, upkeep, now) {
-        Ok(has_worked) => has_worked,
-        Err((name, error)) if error.is_damage() => {
+        Ok(has_worked) => {
+            upkeep.failing = upkeep.failing.filter(|_| !has_worked);
+            has_worked
+        }
+        Err((name, error)) if error.is_damage() || upkeep.fails_again(name, &error) => {
             inner.files.set_aside(name, error).map_err(|error| error.while_being("kept"))?;
             true
         }
-        Err((_, error)) => return Err(error.while_being("kept")),
+        Err((_, error)) => {
+            // What is sealed and compacted takes room before it gives any back.
+            let oldest = first_to_go(&inner.files.list(), now).filter(|_| error.is_lack_of_room());
+            let Some(oldest) = oldest else { return Err(error.while_being("kept")) };
+            inner.files.remove(oldest).map_err(|error| error.while_being("kept"))?;
+            true
+        }
     };
     Ok(Tended { more: has_removed || has_worked, set_aside: inner.files.take_set_aside() })
+}
+
+impl Upkeep {
+    /// Tells whether a file failed too often.
+    fn fails_again(&mut self, name: Name, error: &FileError) -> bool {
+        if error.is_lack_of_room() || error.is_in_use() {
+            return false;
+        }
+        let times = self.failing.filter(|(failing, _)| *failing == name).map_or(1, |(_, times)| times + 1);
+        self.failing = Some((name, times)).filter(|_| times < FAILURES);
+        times >= FAILURES
+    }
 }
 
 /// Drops from memory what is old and in files.
@@ -179,6 +206,25 @@ mod tests {
         assert_eq!(next(&files(&[sealed, tail(24)]), at(24)), Next::Compact(0));
         assert_eq!(next(&files(&[sealed, tail(24)]), Timestamp::from_millis(DAY - 1)), Next::Nothing);
         assert_eq!(next(&files(&[Name::raw_at(0)]), at(100)), Next::Nothing);
+    }
+
+    #[test]
+    fn what_fails_again_and_again_is_put_aside_but_not_for_want_of_room() {
+        let (mut upkeep, name) = (Upkeep::default(), Name::sealed_at(0));
+        let full = FileError::Io(std::io::ErrorKind::StorageFull.into());
+        let other = FileError::Format(9);
+        for _ in 0..FAILURES {
+            assert!(!upkeep.fails_again(name, &full));
+        }
+        for _ in 1..FAILURES {
+            assert!(!upkeep.fails_again(name, &other));
+        }
+        // One of another file begins anew.
+        assert!(!upkeep.fails_again(Name::raw_at(0), &other));
+        for _ in 1..FAILURES {
+            assert!(!upkeep.fails_again(name, &other));
+        }
+        assert!(upkeep.fails_again(name, &other));
     }
 
     #[test]

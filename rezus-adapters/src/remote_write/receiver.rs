@@ -94,9 +94,11 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    /// Tells whether sending it again is of no use: any status of 4xx, but for 429.
+    /// Tells whether sending it again is of no use: any status of 4xx, but for those that are about the sender, the way or the
+    /// moment, and not about the samples.
     pub(super) const fn is_final(&self) -> bool {
-        matches!(self, Self::Answered { status: 400..=428 | 430..=499, .. })
+        matches!(self, Self::Answered { status: 400..=499, .. })
+            && !matches!(self, Self::Answered { status: 401 | 403 | 404 | 407 | 408 | 429, .. })
     }
 
     /// Tells whether less of it may be taken: one sample may be at fault, or there are too many.
@@ -353,10 +355,10 @@ mod tests {
     #[test]
     fn what_is_sent_again_and_what_is_not() {
         let of = |status| Trouble::Answered { status, said: String::new(), retry_after: None };
-        for status in [400, 401, 404, 409, 415, 422] {
+        for status in [400, 409, 413, 415, 422] {
             assert!(of(status).is_final(), "{status}");
         }
-        for status in [302, 429, 500, 503] {
+        for status in [302, 401, 403, 404, 407, 408, 429, 500, 503] {
             assert!(!of(status).is_final() && !of(status).is_of_samples(), "{status}");
         }
         assert!(!Trouble::Unreachable(String::new()).is_final());

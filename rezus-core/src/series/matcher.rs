@@ -1,8 +1,11 @@
 //! Which series are meant.
 
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
 
 use super::Labels;
+
+/// How large a compiled expression may be, in bytes.
+const MOST: usize = 1 << 20;
 
 /// How a matcher compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +51,8 @@ impl Matcher {
                 let fail =
                     |source| MatcherError { label: name.to_owned(), expression: value.to_owned(), source };
                 // Alone it must be one too: what closes the group that it is put in would be no part of it.
-                Regex::new(value).map_err(fail)?;
-                Some(Regex::new(&format!("^(?s:{value})$")).map_err(fail)?)
+                compile(value).map_err(fail)?;
+                Some(compile(&format!("^(?s:{value})$")).map_err(fail)?)
             }
         };
         Ok(Self { name: name.to_owned(), operator, value: value.to_owned(), regex })
@@ -65,6 +68,11 @@ impl Matcher {
         (self.operator == Operator::Equal).then_some(&*self.value)
     }
 
+    /// Tells whether it compares by a regular expression.
+    pub const fn is_expression(&self) -> bool {
+        self.regex.is_some()
+    }
+
     /// Tells whether labels fulfil it.
     pub fn matches(&self, labels: &Labels) -> bool {
         self.matches_value(labels.get(&self.name))
@@ -78,6 +86,10 @@ impl Matcher {
             Operator::NotEqual | Operator::DoesNotMatch => !fits,
         }
     }
+}
+
+fn compile(expression: &str) -> Result<Regex, regex::Error> {
+    RegexBuilder::new(expression).size_limit(MOST).build()
 }
 
 #[cfg(test)]
@@ -96,5 +108,7 @@ mod tests {
         assert!(!is("zone", Operator::Matches, ".+") && is("zone", Operator::NotEqual, "a"));
         assert!(Matcher::new("role", Operator::Matches, "(").is_err());
         assert!(Matcher::new("role", Operator::Matches, "a)|(b").is_err());
+        // A few bytes can be much.
+        assert!(Matcher::new("role", Operator::Matches, r"\w{200}").is_err());
     }
 }

@@ -113,6 +113,16 @@ pub enum ParseError {
         /// How many operators, parentheses and braces.
         most_signs: usize,
     },
+    /// It has more regular expressions than a query has reason to have.
+    #[error(
+        "there are too many or too long regular expressions: at most {most}, of {most_bytes} bytes together"
+    )]
+    TooManyExpressions {
+        /// How many.
+        most: usize,
+        /// Their bytes together.
+        most_bytes: usize,
+    },
     /// It is PromQL, but not of the subset.
     #[error("{what} is not supported: {instead}, or ask a Prometheus that is fed by remote write")]
     Unsupported {

@@ -348,3 +348,40 @@ fn time_that_is_over_ends_a_query() {
     assert_eq!(query.evaluate(range, &data, LIMIT, &|| true), Err(EvaluateError::Timeout));
     assert!(matches!(query.evaluate(range, &data, 0, &|| false), Err(EvaluateError::TooMany { .. })));
 }
+
+#[test]
+fn numbers_that_are_no_length_of_time_are_refused() {
+    for query in ["up[1e30]", "up offset 1e30", "rate(up[99999999999999999999])"] {
+        assert!(matches!(Query::parse(query), Err(ParseError::Syntax(_))), "{query}");
+    }
+}
+
+#[test]
+fn regular_expressions_are_few_and_short() {
+    let of = |count: usize, expression: &str| {
+        let matchers: Vec<_> = (0..count).map(|nth| format!("l{nth}=~\"{expression}\"")).collect();
+        Query::parse(&format!("up{{{}}}", matchers.join(",")))
+    };
+    assert!(of(20, "a.*").is_ok());
+    assert!(matches!(of(21, "a.*"), Err(ParseError::TooManyExpressions { .. })));
+    assert!(matches!(of(2, &"a".repeat(3_000)), Err(ParseError::TooManyExpressions { .. })));
+    // What is no expression is not counted.
+    assert!(Query::parse(&format!("up{{l=\"{}\"}}", "~".repeat(5_000))).is_ok());
+}
+
+#[test]
+fn all_parts_of_a_query_together_are_held_to_the_limit() {
+    let all = [series("up", "a", (0..600).map(|minute| (minute * 60, 1.0)))];
+    let range = Range::new(at(0), at(36_000), Duration::from_secs(4)).unwrap();
+    let steps = 9_001;
+    let evaluate = |query: &str, limit: usize| {
+        let query = Query::parse(query).unwrap();
+        let selections = query.selections(range, None, LIMIT);
+        let data: Vec<_> = selections.iter().map(|selection| select(&all, selection)).collect();
+        query.evaluate(range, &data, limit, &|| false)
+    };
+    assert!(evaluate("up", steps).is_ok());
+    let four = "up ^ up ^ up ^ up";
+    assert!(matches!(evaluate(four, 2 * steps), Err(EvaluateError::TooMany { .. })));
+    assert!(evaluate(four, 20 * steps).is_ok());
+}

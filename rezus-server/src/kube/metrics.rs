@@ -4,6 +4,7 @@ mod asked;
 mod steps;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
@@ -21,11 +22,15 @@ use super::then::existing;
 use crate::api::{Path, Query};
 use crate::compose::Plane;
 use crate::error::ApiError;
+use crate::prometheus::NotDone;
 use asked::{Asked, Steps};
 use steps::Point;
 
 /// How many samples are read for one answer.
 const SAMPLES: usize = 1_000_000;
+
+/// How many points one answer shows, of all series.
+const POINTS: usize = 200_000;
 
 /// How far back the value before the first step is looked for, by which a counter rose.
 const BEFORE: Duration = Duration::from_mins(5);
@@ -47,11 +52,8 @@ pub(super) async fn of_machine(
     let steps = asked.steps(plane.clock.now())?;
     let wanted = wanted(&asked)?;
     let nodes = plane.catalogue.sampled_as(&tenant, &machine);
-    let mut series = Vec::new();
-    for node in &nodes {
-        series.extend(select(&plane, &tenant, steps, wanted, Some(node)).await?);
-    }
-    let mut shown = answer(steps, &series);
+    let of = nodes.iter().map(|node| selection(&tenant, steps, wanted, Some(node)));
+    let mut shown = answer(&plane, steps, of.collect::<Result<_, _>>().map_err(ApiError::internal)?).await?;
     shown["machine"] = machine.into();
     shown["nodes"] = nodes.into_iter().collect();
     explain(&plane, &tenant, &mut shown);
@@ -68,8 +70,8 @@ pub(super) async fn of_tenant(
     let steps = asked.steps(plane.clock.now())?;
     let wanted = wanted(&asked)?;
     let node = if wanted.is_some() { None } else { Some("") };
-    let series = select(&plane, &tenant, steps, wanted, node).await?;
-    let mut shown = answer(steps, &series);
+    let of = selection(&tenant, steps, wanted, node).map_err(ApiError::internal)?;
+    let mut shown = answer(&plane, steps, vec![of]).await?;
     shown["tenant"] = tenant.as_str().into();
     if wanted.is_none() {
         shown["metrics"] = listed(&plane, &tenant, steps).await?;
@@ -108,22 +110,37 @@ fn selection(
     })
 }
 
-async fn select(
-    plane: &Plane,
-    tenant: &TenantName,
-    steps: Steps,
-    metric: Option<&MetricInfo>,
-    node: Option<&str>,
-) -> Result<Vec<Series>, ApiError> {
-    let selection = selection(tenant, steps, metric, node).map_err(ApiError::internal)?;
-    plane.series.select(&selection).await.map_err(|error| unread(&error))
+/// Reads what is selected, as much of all together as of each, and shows it.
+async fn answer(plane: &Plane, steps: Steps, selections: Vec<Selection>) -> Result<Value, ApiError> {
+    let store = Arc::clone(&plane.series);
+    let work = async move {
+        let (mut read, mut left) = (Vec::new(), SAMPLES);
+        for selection in selections {
+            let found = store.select(&Selection { limit: left, ..selection }).await;
+            let found = found.map_err(|error| unread(&error))?;
+            left -= found.iter().map(|series| series.samples.len() + series.rolled.len()).sum::<usize>();
+            read.extend(found);
+        }
+        tokio::task::spawn_blocking(move || shown_all(steps, &read)).await.map_err(ApiError::internal)?
+    };
+    plane.queries.run(plane.queries.time(), work).await.map_err(not_done)?
+}
+
+fn not_done(error: NotDone) -> ApiError {
+    match error {
+        NotDone::Late => ApiError::busy("it took too long to read these samples: ask for a shorter time"),
+        NotDone::Broken(_) => ApiError::internal(error),
+    }
 }
 
 /// All metrics that a tenant has series of, each with how many.
 async fn listed(plane: &Plane, tenant: &TenantName, steps: Steps) -> Result<Value, ApiError> {
     let selection = selection(tenant, steps, None, None).map_err(ApiError::internal)?;
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
-    for labels in plane.series.list(&selection).await.map_err(|error| unread(&error))? {
+    let store = Arc::clone(&plane.series);
+    let listed = async move { store.list(&selection).await };
+    let listed = plane.queries.run(plane.queries.time(), listed).await.map_err(not_done)?;
+    for labels in listed.map_err(|error| unread(&error))? {
         *counts.entry(labels.get(NAME).to_owned()).or_default() += 1;
     }
     let listed = counts.into_iter().map(|(name, count)| {
@@ -162,14 +179,24 @@ fn explain(plane: &Plane, tenant: &TenantName, shown: &mut Value) {
     shown["reason"] = reason.into();
 }
 
-fn answer(steps: Steps, series: &[Series]) -> Value {
+fn shown_all(steps: Steps, series: &[Series]) -> Result<Value, ApiError> {
     let Steps { from, to, step } = steps;
-    json!({
+    let (mut all, mut points) = (Vec::new(), 0);
+    for shown in series.iter().filter_map(|series| shown(series, steps)) {
+        points += shown["points"].as_array().map_or(0, Vec::len);
+        if points > POINTS {
+            return Err(ApiError::invalid(format!(
+                "these are more than {POINTS} points: ask for one metric, a shorter time, or wider steps"
+            )));
+        }
+        all.push(shown);
+    }
+    Ok(json!({
         "from": from.to_string(),
         "to": to.to_string(),
         "stepSeconds": step.as_secs_f64(),
-        "series": series.iter().filter_map(|series| shown(series, steps)).collect::<Vec<_>>(),
-    })
+        "series": all,
+    }))
 }
 
 /// What there is to say of a metric, of a counter by how much it rises in a second.

@@ -7,6 +7,7 @@ use axum::response::{IntoResponse, Response};
 use rezus_core::series::promql::{EvaluateError, Line, ParseError, RangeError, Value};
 use rezus_core::series::{Labels, Sample, SeriesError};
 
+use super::NotDone;
 use crate::error::Chain;
 
 pub(super) const JSON: (HeaderName, HeaderValue) =
@@ -56,9 +57,8 @@ impl Answer {
 impl IntoResponse for Answer {
     fn into_response(self) -> Response {
         let Self { data, warning } = self;
-        let mut body = String::with_capacity(data.len() + 80);
-        body.push_str(r#"{"status":"success","data":"#);
-        body.push_str(&data);
+        let mut body = data;
+        body.insert_str(0, r#"{"status":"success","data":"#);
         if let Some(warning) = warning {
             body.push_str(r#","warnings":["#);
             write_text(&mut body, warning);
@@ -194,6 +194,11 @@ impl Refusal {
         Self::bad_data(format!("invalid parameter {name:?}: {why}"))
     }
 
+    /// It comes to more than it may.
+    pub(super) fn too_much(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "execution", message)
+    }
+
     /// It took longer than it may.
     pub(super) fn timeout(message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "timeout", message)
@@ -227,13 +232,27 @@ impl Refusal {
     }
 }
 
+impl From<NotDone> for Refusal {
+    fn from(error: NotDone) -> Self {
+        match error {
+            NotDone::Late => Self::timeout(error.to_string()),
+            NotDone::Broken(_) => {
+                tracing::error!(cause = %Chain(&error), "a query broke off");
+                Self::internal(error.to_string())
+            }
+        }
+    }
+}
+
 impl From<ParseError> for Refusal {
     fn from(error: ParseError) -> Self {
         match &error {
             ParseError::Unsupported { .. } => {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, "execution", error.to_string())
             }
-            ParseError::Syntax(_) | ParseError::TooLong { .. } => Self::parameter("query", error),
+            ParseError::Syntax(_) | ParseError::TooLong { .. } | ParseError::TooManyExpressions { .. } => {
+                Self::parameter("query", error)
+            }
             ParseError::Matcher(_) => Self::parameter("query", Chain(&error)),
         }
     }

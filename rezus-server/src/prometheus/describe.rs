@@ -1,6 +1,7 @@
 //! What series there are, and what this server is.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
@@ -22,40 +23,47 @@ const AS_PROMETHEUS: &str = "2.42.0";
 const RECENT: Duration = Duration::from_hours(24);
 
 /// Lists the series that fulfil one of the selectors, or all where none is given; each once, sorted.
-async fn listed(plane: &Plane, params: &Params) -> Result<BTreeSet<Labels>, Refusal> {
+async fn listed(plane: &Plane, params: Params) -> Result<BTreeSet<Labels>, Refusal> {
     let from = params.time_or("start", Timestamp::from_millis(i64::MIN))?;
     let to = params.time_or("end", Timestamp::from_millis(i64::MAX))?;
     if to < from {
         return Err(Refusal::parameter("end", "end timestamp must not be before start time"));
     }
-    let mut selectors = params.selectors()?;
-    if selectors.is_empty() {
-        selectors.push(Vec::new());
-    }
-    let mut all = BTreeSet::new();
-    for matchers in selectors {
-        let limit = plane.queries.config.max_series;
+    let (store, limit) = (Arc::clone(&plane.series), plane.queries.config.max_series);
+    let work = async move {
         let tenants = params.tenants.clone();
-        let selection = Selection { tenants, matchers, from, to, width: Duration::ZERO, limit };
-        all.extend(plane.series.list(&selection).await?);
-    }
-    Ok(all)
+        let selectors = tokio::task::spawn_blocking(move || params.selectors()).await;
+        let mut selectors = selectors.map_err(|error| Refusal::internal(error.to_string()))??;
+        if selectors.is_empty() {
+            selectors.push(Vec::new());
+        }
+        let mut all = BTreeSet::new();
+        for matchers in selectors {
+            let tenants = tenants.clone();
+            let selection = Selection { tenants, matchers, from, to, width: Duration::ZERO, limit };
+            all.extend(store.list(&selection).await?);
+        }
+        Ok(all)
+    };
+    plane.queries.run(plane.queries.time(), work).await?
 }
 
 /// The labels of series.
 pub(super) async fn series(State(plane): State<Plane>, params: Params) -> Result<Answer, Refusal> {
-    if params.selectors()?.is_empty() {
+    if !params.has_selectors() {
         return Err(Refusal::bad_data("no match[] parameter provided"));
     }
-    let all = listed(&plane, &params).await?;
-    Ok(Answer::list(&all, params.limit()?, write_labels))
+    let limit = params.limit()?;
+    let all = listed(&plane, params).await?;
+    Ok(Answer::list(&all, limit, write_labels))
 }
 
 /// The names of labels.
 pub(super) async fn labels(State(plane): State<Plane>, params: Params) -> Result<Answer, Refusal> {
-    let all = listed(&plane, &params).await?;
+    let limit = params.limit()?;
+    let all = listed(&plane, params).await?;
     let names: BTreeSet<&str> = all.iter().flat_map(|labels| labels.iter().map(|(name, _)| name)).collect();
-    Ok(Answer::texts(names, params.limit()?))
+    Ok(Answer::texts(names, limit))
 }
 
 /// The values of a label.
@@ -64,10 +72,11 @@ pub(super) async fn values(
     Path(name): Path<String>,
     params: Params,
 ) -> Result<Answer, Refusal> {
-    let all = listed(&plane, &params).await?;
+    let limit = params.limit()?;
+    let all = listed(&plane, params).await?;
     let values: BTreeSet<&str> =
         all.iter().map(|labels| labels.get(&name)).filter(|value| !value.is_empty()).collect();
-    Ok(Answer::texts(values, params.limit()?))
+    Ok(Answer::texts(values, limit))
 }
 
 /// What the metrics are that had samples lately. Of one that is not rezus' own only the kind is told, by its name, as
@@ -82,7 +91,8 @@ pub(super) async fn metadata(State(plane): State<Plane>, params: Params) -> Resu
         width: Duration::ZERO,
         limit: plane.queries.config.max_series,
     };
-    let all = plane.series.list(&selection).await?;
+    let store = Arc::clone(&plane.series);
+    let all = plane.queries.run(plane.queries.time(), async move { store.list(&selection).await }).await??;
     let asked = params.get("metric");
     let names: BTreeSet<&str> = all.iter().map(|labels| labels.get(NAME)).collect();
     let about = |name: &str| {

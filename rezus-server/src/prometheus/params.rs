@@ -16,6 +16,9 @@ use super::answer::Refusal;
 /// How many selectors a request for labels may have: all series are gone through for each.
 const MOST_SELECTORS: usize = 64;
 
+/// How many regular expressions they may have together.
+const MOST_EXPRESSIONS: usize = 64;
+
 /// Parameters, and who asks.
 #[derive(Debug)]
 pub(super) struct Params {
@@ -86,7 +89,12 @@ impl Params {
         Ok(Some(limit).filter(|limit| *limit > 0))
     }
 
-    /// Returns the selectors of series that are asked for, each as its matchers.
+    /// Tells whether selectors of series are asked for.
+    pub(super) fn has_selectors(&self) -> bool {
+        self.pairs.iter().any(|(name, _)| name == "match[]")
+    }
+
+    /// Returns the selectors of series that are asked for, each as its matchers. It can take a while.
     pub(super) fn selectors(&self) -> Result<Vec<Vec<Matcher>>, Refusal> {
         let texts = self.pairs.iter().filter(|(name, _)| name == "match[]");
         if texts.clone().count() > MOST_SELECTORS {
@@ -94,10 +102,19 @@ impl Params {
                 "at most {MOST_SELECTORS} match[] can be asked for at a time"
             )));
         }
-        let read = |(_, text): &(String, String)| {
-            Query::selector(text).map_err(|error| Refusal::parameter("match[]", crate::error::Chain(&error)))
-        };
-        texts.map(read).collect()
+        let (mut selectors, mut expressions) = (Vec::new(), 0);
+        for (_, text) in texts {
+            let selector = Query::selector(text)
+                .map_err(|error| Refusal::parameter("match[]", crate::error::Chain(&error)))?;
+            expressions += selector.iter().filter(|matcher| matcher.is_expression()).count();
+            if expressions > MOST_EXPRESSIONS {
+                return Err(Refusal::bad_data(format!(
+                    "all match[] together can have at most {MOST_EXPRESSIONS} regular expressions"
+                )));
+            }
+            selectors.push(selector);
+        }
+        Ok(selectors)
     }
 }
 
@@ -144,5 +161,8 @@ mod tests {
         assert_eq!(params.selectors().unwrap().len(), 2);
         assert!(self::params(&"match[]=up&".repeat(64)).selectors().is_ok());
         assert!(self::params(&"match[]=up&".repeat(65)).selectors().is_err());
+        let expressions = r#"match[]={a=~"b",c=~"d"}&"#;
+        assert!(self::params(&expressions.repeat(32)).selectors().is_ok());
+        assert!(self::params(&expressions.repeat(33)).selectors().is_err());
     }
 }

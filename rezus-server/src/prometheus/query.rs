@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use axum::extract::State;
 use rezus_core::base::{Clock, Timestamp};
@@ -12,6 +11,9 @@ use rezus_core::series::{Selection, Series, TimeSeries};
 use super::answer::{Answer, Refusal, write_value};
 use super::params::Params;
 use crate::compose::Plane;
+
+/// How large an answer may be, in bytes: it is in memory until it was read.
+const MOST_BYTES: usize = 64 << 20;
 
 /// Evaluates at one time.
 pub(super) async fn instant(State(plane): State<Plane>, params: Params) -> Result<Answer, Refusal> {
@@ -38,40 +40,39 @@ impl Drop for Waiting {
 
 async fn evaluate(plane: &Plane, params: &Params, range: Range) -> Result<Answer, Refusal> {
     let text = params.get("query").unwrap_or_default().to_owned();
-    // A regular expression can take a while to be understood.
-    let parsed = tokio::task::spawn_blocking(move || Query::parse(&text)).await;
-    let query = parsed.map_err(|error| Refusal::internal(error.to_string()))??;
-    if query.is_window() && !range.is_instant() {
-        return Err(Refusal::parameter(
-            "query",
-            "invalid expression type \"range vector\" for range query, must be Scalar or instant Vector",
-        ));
-    }
-    let config = &plane.queries.config;
-    let timeout = params.duration("timeout")?.unwrap_or(Duration::MAX).min(config.timeout.0);
-    let late = || Refusal::timeout("query timed out in query execution");
-    let work = async {
-        // Of so many at a time, so that their memory is bounded.
-        let place = Arc::clone(&plane.queries.places).acquire_owned().await;
-        let place = place.map_err(|_| Refusal::internal("no more queries are evaluated"))?;
-        let selections = query.selections(range, params.tenants.as_ref(), config.max_samples);
-        let data = select(plane.series.as_ref(), selections).await?;
-        let limit = config.max_samples;
-        let clock = Arc::clone(&plane.clock);
+    let longest = plane.queries.time();
+    let timeout = params.duration("timeout")?.unwrap_or(longest).min(longest);
+    let (store, clock, tenants) =
+        (Arc::clone(&plane.series), Arc::clone(&plane.clock), params.tenants.clone());
+    let limit = plane.queries.config.max_samples;
+    let is_left = Arc::new(AtomicBool::new(false));
+    let _waiting = Waiting(Arc::clone(&is_left));
+    let work = async move {
         let end = clock.now().after(timeout);
-        let is_left = Arc::new(AtomicBool::new(false));
-        let waiting = Waiting(Arc::clone(&is_left));
+        let broken = |error: tokio::task::JoinError| Refusal::internal(error.to_string());
+        // A regular expression can take a while to be understood.
+        let query = tokio::task::spawn_blocking(move || Query::parse(&text)).await.map_err(broken)??;
+        if query.is_window() && !range.is_instant() {
+            return Err(Refusal::parameter(
+                "query",
+                "invalid expression type \"range vector\" for range query, must be Scalar or instant Vector",
+            ));
+        }
+        let data = select(store.as_ref(), query.selections(range, tenants.as_ref(), limit)).await?;
         let computed = tokio::task::spawn_blocking(move || {
             let is_over = || is_left.load(Ordering::Relaxed) || is_past(clock.as_ref(), end);
-            let answer = query.evaluate(range, &data, limit, &is_over).map(|value| write_value(&value));
-            drop(place);
-            answer
+            query.evaluate(range, &data, limit, &is_over).map(|value| write_value(&value))
         });
-        let answer = computed.await.map_err(|error| Refusal::internal(error.to_string()))?;
-        drop(waiting);
-        Ok(Answer::new(answer?))
+        let answer = computed.await.map_err(broken)??;
+        if answer.len() > MOST_BYTES {
+            return Err(Refusal::too_much(format!(
+                "the answer has more than {} MiB: ask for a shorter time, fewer series, or wider steps",
+                MOST_BYTES >> 20
+            )));
+        }
+        Ok(Answer::new(answer))
     };
-    tokio::time::timeout(timeout, work).await.map_err(|_| late())?
+    plane.queries.run(timeout, work).await?
 }
 
 fn is_past(clock: &dyn Clock, end: Timestamp) -> bool {

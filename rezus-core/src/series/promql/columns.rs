@@ -27,6 +27,8 @@ impl Row {
 pub(super) struct Budget<'a> {
     limit: usize,
     is_over: &'a (dyn Fn() -> bool + Sync),
+    /// Cells that were made.
+    cells: usize,
     /// Pieces of work since the time was last looked at.
     work: usize,
 }
@@ -36,7 +38,7 @@ const LOOK: usize = 1 << 18;
 
 impl<'a> Budget<'a> {
     pub(super) fn new(limit: usize, is_over: &'a (dyn Fn() -> bool + Sync)) -> Self {
-        Self { limit, is_over, work: LOOK }
+        Self { limit, is_over, cells: 0, work: LOOK }
     }
 
     /// Says that so many samples or cells are about to be gone through.
@@ -51,10 +53,12 @@ impl<'a> Budget<'a> {
         Ok(())
     }
 
-    /// Asks for room for so many rows.
+    /// Asks for room for so many rows. It is not given back: one side of an operator is there while the other is made, and so
+    /// on for as many as there are.
     pub(super) fn room(&mut self, rows: usize, steps: usize) -> Result<(), EvaluateError> {
         let cells = rows.saturating_mul(steps);
-        if cells > self.limit {
+        self.cells = self.cells.saturating_add(cells);
+        if self.cells > self.limit {
             return Err(EvaluateError::TooMany { limit: self.limit, advice: LIMIT_ADVICE });
         }
         self.work(cells)

@@ -16,6 +16,11 @@ const MOST_BYTES: usize = 64 << 10;
 /// How many operators, parentheses and braces it may have: each may nest it once more, and what is nested is walked by calls.
 const MOST_SIGNS: usize = 500;
 
+/// How many regular expressions it may have, and of how many bytes together: each is compiled three times, which is the one
+/// thing here that takes much more time than there is text.
+const MOST_EXPRESSIONS: usize = 20;
+const MOST_EXPRESSION_BYTES: usize = 4 << 10;
+
 /// Reads a query.
 pub(super) fn query(text: &str) -> Result<Query, ParseError> {
     let expression = parse(text)?;
@@ -40,35 +45,62 @@ pub(super) fn selector(text: &str) -> Result<Vec<Matcher>, ParseError> {
 
 fn parse(text: &str) -> Result<Expr, ParseError> {
     let too_long = ParseError::TooLong { most_bytes: MOST_BYTES, most_signs: MOST_SIGNS };
-    if text.len() > MOST_BYTES || signs(text) > MOST_SIGNS {
+    let size = size(text);
+    if text.len() > MOST_BYTES || size.signs > MOST_SIGNS {
         return Err(too_long);
     }
-    ast::parse(text).map_err(ParseError::Syntax)
+    if size.expressions > MOST_EXPRESSIONS || size.expression_bytes > MOST_EXPRESSION_BYTES {
+        return Err(ParseError::TooManyExpressions {
+            most: MOST_EXPRESSIONS,
+            most_bytes: MOST_EXPRESSION_BYTES,
+        });
+    }
+    // The parser panics at numbers that are no length of time, as in `up[1e30]`.
+    let parsed = std::panic::catch_unwind(|| ast::parse(text));
+    parsed.unwrap_or_else(|_| Err("a number is out of range".to_owned())).map_err(ParseError::Syntax)
 }
 
-/// Counts what may nest a query, at least: signs and words, as `and` is one, outside of texts and comments. What those are
+/// How much a query has of what costs.
+#[derive(Default)]
+struct Size {
+    signs: usize,
+    expressions: usize,
+    expression_bytes: usize,
+}
+
+/// Counts regular expressions, and what may nest a query, at least: signs and words, as `and` is one, outside of texts and comments. What those are
 /// is what they are to the parser's lexer, to which a backslash escapes in every kind of text.
-fn signs(text: &str) -> usize {
-    let mut count = 0;
+fn size(text: &str) -> Size {
+    let mut size = Size::default();
     let mut is_word = false;
+    // Whether the text that comes next is a regular expression: `~` is in no other operator.
+    let mut is_expression = false;
     let mut rest = text.chars();
     while let Some(c) = rest.next() {
         let was_word = std::mem::replace(&mut is_word, c.is_alphanumeric() || matches!(c, '_' | ':' | '.'));
-        count += usize::from(was_word && !is_word);
+        size.signs += usize::from(was_word && !is_word);
         match c {
             '"' | '\'' | '`' => {
+                let begun = rest.as_str().len();
                 while let Some(inner) = rest.next().filter(|inner| *inner != c) {
                     if inner == '\\' {
                         rest.next();
                     }
                 }
+                if std::mem::take(&mut is_expression) {
+                    size.expressions += 1;
+                    size.expression_bytes += begun - rest.as_str().len();
+                }
             }
             '#' => while rest.next().is_some_and(|inner| !matches!(inner, '\r' | '\n')) {},
             ',' | ')' | '}' | ']' => {}
-            c => count += usize::from(!is_word && !c.is_whitespace()),
+            c => {
+                is_expression |= c == '~';
+                size.signs += usize::from(!is_word && !c.is_whitespace());
+            }
         }
     }
-    count
+    size
 }
 
 pub(super) fn unwrapped(expression: &Expr) -> &Expr {

@@ -68,7 +68,7 @@ impl Asked {
             Some(step) if step < Duration::from_secs(1) => {
                 return Err(ApiError::bad_request("step: it is shorter than 1s"));
             }
-            Some(step) if whole > step * MOST_POINTS => {
+            Some(step) if step.checked_mul(MOST_POINTS).is_some_and(|most| whole > most) => {
                 return Err(ApiError::bad_request(format!(
                     "step: that is more than {MOST_POINTS} points for each series: ask for wider steps or a shorter time"
                 )));
@@ -141,6 +141,7 @@ mod tests {
             ("range=2h&step=1h", "2026-11-30T10:00:00.000Z 2026-11-30T12:00:00.000Z 3600s"),
             ("to=2026-11-30T00:00:00Z", "2026-11-29T23:00:00.000Z 2026-11-30T00:00:00.000Z 30s"),
             ("from=2026-11-29T12:00:00Z", "2026-11-29T12:00:00.000Z 2026-11-30T12:00:00.000Z 900s"),
+            ("step=2000000000000000s", "2026-11-30T11:00:00.000Z 2026-11-30T12:00:00.000Z 2000000000000000s"),
             ("from=2026-11-29T12:00:00Z&range=1h", "2026-11-29T12:00:00.000Z 2026-11-29T13:00:00.000Z 30s"),
         ] {
             assert_eq!(shown(query), expected, "{query}");

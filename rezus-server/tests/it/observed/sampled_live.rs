@@ -85,6 +85,19 @@ async fn what_was_sampled_is_there_after_a_restart_and_a_kill_and_on_the_command
 }
 
 #[tokio::test]
+async fn samples_that_cannot_be_opened_keep_no_server_from_its_states() {
+    let mut server = Server::start().await;
+    server.send("POST", "/state/web", state(1, &[], Access::None)).await.expect(200, "POST");
+    server.terminate().await;
+    // A folder where a file should be: it can be neither read nor put aside as one that is damaged.
+    std::fs::create_dir(server.data_dir().join("series/tail-2026-12-01T00-1.db")).unwrap();
+    server.start_again().await;
+    server.get("/state/web").await.expect(200, "the state");
+    let log = server.log();
+    assert!(log.contains("samples cannot be opened"), "{log}");
+}
+
+#[tokio::test]
 async fn a_server_that_keeps_no_samples_has_no_files_and_says_so() {
     let variables = vec![("REZUS_SERIES__ENABLED", "false".to_owned())];
     let (server, _kubernetes, _cluster) = observed(Settings { variables, ..Settings::default() }).await;
