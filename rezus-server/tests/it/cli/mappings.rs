@@ -75,8 +75,11 @@ impl Directory {
         self.directory.path().join(name)
     }
 
+    /// Writes a file at once: a server that looks meanwhile sees the one before or this one, and never half of it.
     fn write(&self, name: &str, text: &str) {
-        std::fs::write(self.file(name), text).unwrap();
+        let half = self.file("half");
+        std::fs::write(&half, text).unwrap();
+        std::fs::rename(half, self.file(name)).unwrap();
     }
 }
 
