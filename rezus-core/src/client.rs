@@ -25,5 +25,5 @@ pub use status::{
     SourceStatus, TalosStatus, UnmetStatus,
 };
 pub use tenant::{
-    ProviderConfig, ProviderSpec, ResourceType, TenantSpec, TenantState, TenantStatus, TypeCount,
+    GoneMachine, ProviderConfig, ProviderSpec, ResourceType, TenantSpec, TenantState, TenantStatus, TypeCount,
 };

@@ -7,6 +7,7 @@
 mod exposition;
 pub mod facts;
 mod failure;
+mod incarnation;
 pub mod judge;
 mod matching;
 mod node_id;
@@ -21,6 +22,7 @@ mod source;
 
 pub use exposition::{Exposed, Exposition, ExpositionError, ExpositionLimits, Labels, LineFault, Sample};
 pub use failure::{Failure, Phase, TlsFault};
+pub use incarnation::{Incarnation, Incarnations, Marks};
 pub use matching::{Claim, Found, Identity, Matches, Rule, Seen, matched};
 pub use node_id::machine_id;
 pub use observation::{Freshness, Observation, Pace};
@@ -28,6 +30,6 @@ pub use picture::{KubernetesPicture, Picture, Standing, TalosPicture};
 pub use pods::{ContainerKind, ContainerSeen, Ended, PodBook, PodCondition, PodPhase, PodSeen};
 pub use quantity::{Quantity, QuantityError};
 pub use recording::{Recording, RecordingError};
-pub use sampling::{MetricInfo, MetricKind, Sampler, metrics};
+pub use sampling::{MetricInfo, MetricKind, Sampler, cluster_series, clusters, metrics};
 pub use scraper::{ClusterScraper, Credential, Destinations, Reading, Session, Target};
 pub use source::Source;

@@ -109,9 +109,15 @@ impl Collector {
                 Ok((on, off)) => {
                     followed.retain(|tenant, _| on.contains(tenant));
                     self.0.means.samples.keep_only(&on, self.0.means.clock.now());
+                    let begun: BTreeSet<_> =
+                        on.iter().filter(|tenant| !followed.contains_key(*tenant)).cloned().collect();
+                    let mut clusters = self.0.means.samples.clusters(&begun, self.0.means.clock.now()).await;
                     board.set(&on, off);
-                    for tenant in on {
-                        followed.entry(tenant).or_insert_with_key(|tenant| self.0.follow(tenant));
+                    for tenant in begun {
+                        let sources = self.0.means.scrapers.iter().map(|one| one.live.source()).collect();
+                        board.begin(&tenant, sources, clusters.remove(&tenant).unwrap_or_default());
+                        let tasks = self.0.follow(&tenant);
+                        followed.insert(tenant, tasks);
                     }
                 }
                 Err(error) => {

@@ -14,9 +14,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rezus_core::base::{TenantName, Timestamp};
-use rezus_core::observed::{Reading, Sampler, Source};
-use rezus_core::series::{Entry, TimeSeries};
+use rezus_core::observed::{Incarnation, Incarnations, Reading, Sampler, Source, cluster_series, clusters};
+use rezus_core::series::{Entry, TENANT, TimeSeries};
 
+use crate::error::Chain;
 use queue::Queue;
 use tally::Tally;
 pub use tally::Told;
@@ -64,12 +65,13 @@ impl Samples {
         self.0.is_enabled
     }
 
-    /// Samples a turn of reading a source that is read so often. It returns at once, whatever becomes of the samples.
+    /// Samples a turn of reading a source that is read so often, of this cluster. It returns at once, whatever becomes of the samples.
     pub fn take(
         &self,
         tenant: &TenantName,
         source: Source,
         reading: &Reading,
+        incarnation: &Incarnation,
         expires_at: Option<Timestamp>,
         every: Duration,
     ) {
@@ -83,7 +85,7 @@ impl Samples {
                 .or_insert_with_key(|tenant| Arc::new(Mutex::new(Sampler::new(tenant.clone()))));
             Arc::clone(sampler)
         };
-        let entries = lock(&sampler).take(source, reading, expires_at, every);
+        let entries = lock(&sampler).take(source, reading, incarnation, expires_at, every);
         self.put(tenant, entries);
     }
 
@@ -94,6 +96,28 @@ impl Samples {
             let entries = lock(&sampler).end(now);
             self.put(&tenant, entries);
         }
+    }
+
+    /// Returns the clusters that tenants had, as far as samples of them are kept.
+    pub async fn clusters(
+        &self,
+        tenants: &BTreeSet<TenantName>,
+        now: Timestamp,
+    ) -> HashMap<TenantName, Incarnations> {
+        if !self.0.is_enabled || tenants.is_empty() {
+            return HashMap::new();
+        }
+        let series = match self.0.store.list(&cluster_series(tenants, now)).await {
+            Ok(series) => series,
+            Err(error) => {
+                tracing::warn!(cause = %Chain(&error), "which clusters there were cannot be told now: series of other ones may go on as theirs");
+                return HashMap::new();
+            }
+        };
+        let of = |tenant: &TenantName| {
+            clusters(series.iter().filter(|labels| labels.get(TENANT) == tenant.as_str()))
+        };
+        tenants.iter().map(|tenant| (tenant.clone(), of(tenant))).collect()
     }
 
     fn put(&self, tenant: &TenantName, entries: Vec<Entry>) {

@@ -27,7 +27,7 @@ use crate::error::Chain;
 use facts::Facts;
 
 pub use authority::Authority;
-pub(crate) use facts::{ends, holder};
+pub(crate) use facts::{ends, fingerprint, holder};
 pub use name::{Name, NameError};
 
 /// Why there is no TLS.

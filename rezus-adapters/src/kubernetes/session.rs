@@ -109,7 +109,7 @@ impl KubernetesSession {
         let failed_checks = parts.take("readyz", poll.failed_checks(share(REQUESTS - 1)).await);
         let cluster_uid = parts.take("identity", poll.cluster_uid(share(REQUESTS - 2)).await);
         let leases = poll.leases(share(REQUESTS - 3)).await;
-        let server_time = wire.date();
+        let (server_time, skew_ms) = (wire.date(), wire.skew_ms());
         let leases = parts.take("leases", leases.and_then(|leases| self.leases.newest(leases)));
         if leases.as_ref().is_some_and(|leases| leases.are_dead(server_time)) {
             // The copy may be old, or nobody can write any more: what they say is told either way.
@@ -151,7 +151,8 @@ impl KubernetesSession {
         let usage = parts.take("usage", usage).filter(|usage| !usage.is_empty());
         let pods = watches.pods.read(until, |pods| pods.summary(now)).await;
         let pods = parts.take("pods", pods);
-        let facts = Kubernetes { version, cluster_uid, server_time, failed_checks, nodes, pods, usage };
+        let facts =
+            Kubernetes { version, cluster_uid, server_time, skew_ms, failed_checks, nodes, pods, usage };
         Ok((facts, parts.failures))
     }
 

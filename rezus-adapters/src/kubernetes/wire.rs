@@ -63,14 +63,16 @@ impl Wire {
         self.date.lock().unwrap_or_else(PoisonError::into_inner).map(|(date, _)| date)
     }
 
+    /// Returns how far the server's clock was ahead of ours when it last answered, in milliseconds.
+    pub(super) fn skew_ms(&self) -> Option<i64> {
+        let date = *self.date.lock().unwrap_or_else(PoisonError::into_inner);
+        date.map(|(date, came)| date.as_millis().saturating_sub(came.as_millis()))
+    }
+
     /// Returns the server's present time, as far as it is known: ours may be wrong.
     pub(super) fn now(&self) -> Timestamp {
         let now = self.clock.now();
-        let date = *self.date.lock().unwrap_or_else(PoisonError::into_inner);
-        date.map_or(now, |(date, came)| {
-            let ahead = date.as_millis().saturating_sub(came.as_millis());
-            Timestamp::from_millis(now.as_millis().saturating_add(ahead))
-        })
+        self.skew_ms().map_or(now, |ahead| Timestamp::from_millis(now.as_millis().saturating_add(ahead)))
     }
 
     /// Connects; each phase takes no longer than it may, and all of them not beyond `until`.

@@ -93,6 +93,10 @@ pub struct MachineStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
     pub observed_at: Option<String>,
+    /// Set while the first turn of reading any source of the cluster has not come to an end: what is said may change by what that
+    /// tells.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub warming: bool,
     /// How it is known which node the machine is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub found_by: Option<FoundBy>,
@@ -158,6 +162,10 @@ pub struct NodeGroupStatus {
     /// What is true, false or unknown of the group, each with who says so.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
+    /// Set while the first turn of reading any source of the cluster has not come to an end: what is said may change by what that
+    /// tells.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub warming: bool,
     /// How many of its machines are how. Absent where nothing was observed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machines: Option<MachineCounts>,

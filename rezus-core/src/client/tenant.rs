@@ -53,12 +53,22 @@ pub struct TenantStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
     pub observed_at: Option<String>,
+    /// Which of the clusters that it had since it is observed: the first is 1. It rises when another cluster answers in the
+    /// place of the one before; the samples of each have its number as the label `incarnation`, but those of the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub incarnation: Option<u64>,
+    /// Set while the first turn of reading any of its sources has not come to an end: what is said may change by what that tells.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub warming: bool,
     /// How many of its machines are how. Absent where nothing was observed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machines: Option<MachineCounts>,
     /// Nodes and Talos machines that no Machine declares: they are shown, and never touched. Sorted, no more than 100.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub undeclared: Vec<String>,
+    /// Machines and nodes that were there and are not any more, nor declared: for a day. Sorted, no more than 100.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gone: Vec<GoneMachine>,
     /// The cluster as its Kubernetes API tells it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kubernetes: Option<KubernetesSummary>,
@@ -68,6 +78,17 @@ pub struct TenantStatus {
     /// How reading each source goes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<SourceStatus>,
+}
+
+/// A machine that was there, and is gone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct GoneMachine {
+    /// The name that it was seen by.
+    pub name: String,
+    /// Since when it is gone, as far as was looked, in RFC 3339.
+    #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
+    pub since: String,
 }
 
 /// A provider configuration that a state names.

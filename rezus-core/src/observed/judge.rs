@@ -4,6 +4,7 @@
 //! on, with their age, and a brief blip leaves every verdict as it was. Only [`Freshness::Unknown`](super::Freshness), ten
 //! intervals without news, takes a verdict away; and it is Unknown then, never the last one that was good.
 
+mod clocks;
 mod etcd;
 mod machine;
 mod node;
@@ -11,6 +12,7 @@ mod tenant;
 
 use serde::{Deserialize, Serialize};
 
+pub use clocks::{ClockSeen, clocks};
 pub use etcd::{EtcdHealth, EtcdSeen, EtcdVerdict, Finding, Membership, Witness, etcd, membership};
 pub use machine::{MachineSeen, machine};
 pub use node::{Leases, NodeVerdict, NodeWord, node};

@@ -1,13 +1,13 @@
 //! All that is known of one cluster: the newest news of each part, each with its own date.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::facts::{
     ApiCheck, Etcd, Facts, Kubernetes, MachineMetrics, Member, Node, NodeMetrics, Pods, Talos, TalosMachine,
     Usage,
 };
-use super::{Failure, Observation, Reading, Source};
+use super::{Failure, Incarnation, Incarnations, Observation, Reading, Source};
 use crate::base::Timestamp;
 
 /// What is known of one cluster. A part that a reading did not bring stays as it was, with its date: what cannot be read any
@@ -22,6 +22,10 @@ pub struct Picture {
     pub metrics: BTreeMap<String, Observation<MachineMetrics>>,
     /// How reading each source goes; a source that was never tried is not in it.
     pub standings: BTreeMap<Source, Standing>,
+    /// The clusters that the tenant had; all else is of the present one.
+    pub incarnations: Incarnations,
+    /// Sources of which the first turn has not come to an end: what is made of the others may be another thing then.
+    pub awaited: BTreeSet<Source>,
 }
 
 /// What Kubernetes told, part by part.
@@ -37,6 +41,8 @@ pub struct KubernetesPicture {
     pub nodes: Option<Observation<Arc<[Node]>>>,
     /// The API server's time when it told of the nodes: leases are judged by it.
     pub server_time: Option<Timestamp>,
+    /// How far its clock is ahead of rezus' own, in milliseconds.
+    pub skew_ms: Option<Observation<i64>>,
     /// The pods.
     pub pods: Option<Observation<Pods>>,
     /// What nodes use.
@@ -89,8 +95,21 @@ fn renew<T>(part: &mut Option<Observation<T>>, news: Option<T>, observed_at: Tim
 }
 
 impl Picture {
+    /// Looks whose news a reading is, which was taken from servers that this authority stands for. Of another cluster than
+    /// before nothing is known yet.
+    pub fn recognize(&mut self, source: Source, reading: &Reading, authority: Option<&str>) -> &Incarnation {
+        if self.incarnations.take(source, reading, authority) {
+            self.kubernetes = KubernetesPicture::default();
+            self.talos = TalosPicture::default();
+            self.metrics.clear();
+        }
+        self.incarnations.present()
+    }
+
     /// Takes in what a turn of reading gave.
     pub fn take(&mut self, source: Source, reading: Reading) {
+        self.recognize(source, &reading, None);
+        self.awaited.remove(&source);
         let Reading { started, finished, facts, failures } = reading;
         let before = self.standings.get(&source);
         let told = facts.is_some();
@@ -141,12 +160,9 @@ impl Picture {
 impl KubernetesPicture {
     fn take(&mut self, facts: Kubernetes, at: Timestamp) -> usize {
         let source = Source::Kubernetes;
-        let Kubernetes { version, cluster_uid, server_time, failed_checks, nodes, pods, usage } = facts;
-        let is_other = |uid: &String| self.cluster_uid.as_ref().is_some_and(|known| known.value != *uid);
-        if cluster_uid.as_ref().is_some_and(is_other) {
-            // Another cluster at the same place: nothing of the old one is true of it.
-            *self = Self::default();
-        }
+        let Kubernetes { version, cluster_uid, server_time, skew_ms, failed_checks, nodes, pods, usage } =
+            facts;
+        renew(&mut self.skew_ms, skew_ms, at, source);
         renew(&mut self.version, version, at, source);
         renew(&mut self.cluster_uid, cluster_uid, at, source);
         renew(&mut self.failed_checks, failed_checks, at, source);
@@ -164,10 +180,6 @@ impl TalosPicture {
     fn take(&mut self, facts: Talos, at: Timestamp) -> usize {
         let source = Source::Talos;
         let Talos { cluster_id, cluster_name: _, members, machines, etcd } = facts;
-        let is_other = |id: &String| self.cluster_id.as_ref().is_some_and(|known| known.value != *id);
-        if cluster_id.as_ref().is_some_and(is_other) {
-            *self = Self::default();
-        }
         renew(&mut self.cluster_id, cluster_id, at, source);
         renew(&mut self.members, members, at, source);
         let listed_at = etcd.as_ref().and_then(|etcd| etcd.listed_at).unwrap_or(at);
@@ -231,8 +243,27 @@ mod tests {
     fn another_cluster_takes_nothing_over() {
         let mut picture = Picture::default();
         picture.take(Source::Kubernetes, reading(10, Some(kubernetes(Some("v1"), "a", Some(2))), &[]));
+        let talos = Talos { members: Some(vec![Member::default()]), ..Talos::default() };
+        picture.take(Source::Talos, reading(11, Some(Facts::Talos(talos)), &[]));
+        let machine = MachineMetrics { asked: "10.0.0.1".to_owned(), ..MachineMetrics::default() };
+        let metrics = NodeMetrics { machines: vec![machine] };
+        picture.take(Source::NodeMetrics, reading(12, Some(Facts::NodeMetrics(metrics)), &[]));
         picture.take(Source::Kubernetes, reading(20, Some(kubernetes(None, "b", None)), &[]));
         assert_eq!((picture.kubernetes.version.as_ref(), picture.kubernetes.nodes.as_ref()), (None, None));
+        assert_eq!((picture.incarnations.present().number, picture.metrics.len()), (2, 0));
+        assert_eq!(picture.talos, TalosPicture::default());
+        // How reading goes is not of the cluster.
+        assert_eq!(picture.standings[&Source::Kubernetes].answered_at, Some(at(20)));
+    }
+
+    #[test]
+    fn a_source_is_awaited_until_its_first_turn_came_to_an_end_whatever_it_gave() {
+        let awaited = BTreeSet::from([Source::Kubernetes, Source::Talos]);
+        let mut picture = Picture { awaited, ..Picture::default() };
+        picture.take(Source::Kubernetes, reading(10, Some(kubernetes(Some("v1"), "a", Some(2))), &[]));
+        assert_eq!(picture.awaited, [Source::Talos].into());
+        picture.take(Source::Talos, reading(20, None, &["all"]));
+        assert!(picture.awaited.is_empty());
     }
 
     #[test]

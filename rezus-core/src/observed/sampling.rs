@@ -7,14 +7,15 @@
 mod metrics;
 mod told;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::{Failure, Reading, Source};
+use super::{Failure, Incarnation, Reading, Source};
 use crate::base::{TenantName, Timestamp};
-use crate::series::{Entry, Labels, STALE, Sample};
+use crate::series::{Entry, Labels, Matcher, NAME, Operator, STALE, Sample, Selection};
 pub use metrics::{MetricInfo, MetricKind, metrics};
 use told::Told;
+pub use told::clusters;
 
 /// How much of a source's pace must have passed until it is sampled again: its turns begin a little earlier and later.
 const JITTER: [u32; 2] = [9, 10];
@@ -22,10 +23,15 @@ const JITTER: [u32; 2] = [9, 10];
 /// How soon after one another flags that flip are sampled, which are no part of a usual turn.
 const FLIPS: Duration = Duration::from_secs(1);
 
+/// How many series are looked at that tell what clusters there were.
+const CLUSTERS: usize = 100_000;
+
 /// Makes samples of the readings of one tenant's cluster.
 #[derive(Debug)]
 pub struct Sampler {
     tenant: TenantName,
+    /// Of which cluster the series are that have not ended.
+    incarnation: u32,
     sources: BTreeMap<Source, Sampled>,
 }
 
@@ -45,10 +51,11 @@ struct Sampled {
 impl Sampler {
     /// One that has seen nothing yet.
     pub const fn new(tenant: TenantName) -> Self {
-        Self { tenant, sources: BTreeMap::new() }
+        Self { tenant, incarnation: 1, sources: BTreeMap::new() }
     }
 
-    /// Samples a reading of a source that is read so often, and the end of the credential that it was read with.
+    /// Samples a reading of a source that is read so often, and the end of the credential that it was read with. All series end
+    /// where it is of another cluster than the one before.
     ///
     /// News may come many times in a pace: it is sampled once in each, and in between only nodes that became ready, or are
     /// it no more. A source that begins to tell, or ceases to, is sampled whatever the time; one that is not installed is none.
@@ -56,6 +63,24 @@ impl Sampler {
         &mut self,
         source: Source,
         reading: &Reading,
+        incarnation: &Incarnation,
+        expires_at: Option<Timestamp>,
+        every: Duration,
+    ) -> Vec<Entry> {
+        let mut entries = Vec::new();
+        if incarnation.number != self.incarnation {
+            self.incarnation = incarnation.number;
+            entries = self.end(reading.finished);
+        }
+        entries.extend(self.sample(source, reading, incarnation, expires_at, every));
+        entries
+    }
+
+    fn sample(
+        &mut self,
+        source: Source,
+        reading: &Reading,
+        incarnation: &Incarnation,
         expires_at: Option<Timestamp>,
         every: Duration,
     ) -> Vec<Entry> {
@@ -64,7 +89,7 @@ impl Sampler {
             return self.sources.remove(&source).map(|sampled| ended(sampled.live, at)).unwrap_or_default();
         }
         let [part, whole] = JITTER;
-        let mut told = Told::nothing(&self.tenant, source);
+        let mut told = Told::nothing(&self.tenant, source, incarnation);
         match self.sources.get_mut(&source) {
             // A clock that was set back is no reason to wait for it.
             Some(sampled)
@@ -148,6 +173,20 @@ fn exchanged(
 /// The samples that say that series ended.
 fn ended(live: BTreeMap<Labels, f64>, at: Timestamp) -> Vec<Entry> {
     live.into_keys().map(|labels| Entry { labels, sample: Sample { at, value: STALE } }).collect()
+}
+
+/// Which series tell what clusters these tenants had until now.
+pub fn cluster_series(tenants: &BTreeSet<TenantName>, now: Timestamp) -> Selection {
+    // The name is ours, and sound.
+    let matcher = Matcher::new(NAME, Operator::Equal, metrics::CLUSTER_INFO.name).ok();
+    Selection {
+        tenants: Some(tenants.clone()),
+        matchers: matcher.into_iter().collect(),
+        from: Timestamp::from_millis(0),
+        to: now,
+        width: Duration::ZERO,
+        limit: CLUSTERS,
+    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rezus_core::base::{TenantName, Timestamp};
-use rezus_core::observed::{Picture, Reading, Source};
+use rezus_core::observed::{Incarnation, Incarnations, Picture, Reading, Source};
 use tokio::sync::{Notify, broadcast};
 
 /// How many turns whoever records them may lag behind.
@@ -52,6 +52,40 @@ impl Default for Board {
 impl Board {
     fn held(&self) -> MutexGuard<'_, Held> {
         self.0.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks whose news a reading is, which was taken from servers that this authority stands for. What was known of another
+    /// cluster is forgotten.
+    pub fn recognize(
+        &self,
+        tenant: &TenantName,
+        source: Source,
+        reading: &Reading,
+        authority: Option<&str>,
+    ) -> Incarnation {
+        let mut held = self.held();
+        let picture = held.pictures.entry(tenant.clone()).or_default();
+        Arc::make_mut(picture).recognize(source, reading, authority).clone()
+    }
+
+    /// Begins to observe a tenant by these sources, which had these clusters until now.
+    pub fn begin(&self, tenant: &TenantName, sources: BTreeSet<Source>, incarnations: Incarnations) {
+        let mut held = self.held();
+        let picture = Arc::make_mut(held.pictures.entry(tenant.clone()).or_default());
+        (picture.awaited, picture.incarnations) = (sources, incarnations);
+    }
+
+    /// Says that a tenant has nothing that is read so, and no turn of it is to be waited for.
+    pub fn has_none(&self, tenant: &TenantName, source: Source) {
+        let mut held = self.held();
+        let Some(picture) = held.pictures.get_mut(tenant).filter(|picture| picture.awaited.contains(&source))
+        else {
+            return;
+        };
+        Arc::make_mut(picture).awaited.remove(&source);
+        held.fresh.insert(tenant.clone());
+        drop(held);
+        self.0.news.notify_one();
     }
 
     /// Takes in what a turn of reading gave.

@@ -34,6 +34,8 @@ struct Opened {
     whom: Whom,
     /// When what is shown to it is valid no longer, where anything is.
     expires_at: Option<Timestamp>,
+    /// The key by which its certificate is verified, where it has one.
+    authority: Option<String>,
     session: Option<Box<dyn Session>>,
 }
 
@@ -49,7 +51,10 @@ pub(super) async fn follow(inner: Arc<Inner>, tenant: TenantName, scrapers: Scra
         sleep_until(turn).await;
         let reading = match open(&inner, &tenant, &scrapers, &mut opened).await {
             // The tenant has nothing that is read so: there is nothing to say of it.
-            Ok(false) => None,
+            Ok(false) => {
+                inner.means.board.has_none(&tenant, source);
+                None
+            }
             Ok(true) => Some(read(&inner, &mut opened, silent, every.min(LONGEST)).await),
             Err(failure) => Some(nothing(&inner, failure)),
         };
@@ -64,8 +69,11 @@ pub(super) async fn follow(inner: Arc<Inner>, tenant: TenantName, scrapers: Scra
             every
         };
         if let Some(reading) = reading {
-            let expires_at = opened.as_ref().and_then(|opened| opened.expires_at);
-            inner.means.samples.take(&tenant, source, &reading, expires_at, every);
+            let (expires_at, authority) = opened
+                .as_ref()
+                .map_or((None, None), |opened| (opened.expires_at, opened.authority.as_deref()));
+            let incarnation = inner.means.board.recognize(&tenant, source, &reading, authority);
+            inner.means.samples.take(&tenant, source, &reading, &incarnation, expires_at, every);
             inner.means.board.take(&tenant, source, reading);
         }
         turn = Instant::now() + wait;
@@ -135,11 +143,13 @@ async fn open(
         Err(failure) => (None, Err(failure)),
     };
     // Who cannot be asked is remembered as well: only another one is asked before the next turn.
-    let expires_at = match &whom {
-        Whom::Live(target) => target.credential.as_ref().and_then(|it| crate::tls::ends(&it.certificate)),
+    let credential = match &whom {
+        Whom::Live(target) => target.credential.as_ref(),
         Whom::Recording(_) => None,
     };
-    *opened = Some(Opened { whom, expires_at, session });
+    let expires_at = credential.and_then(|it| crate::tls::ends(&it.certificate));
+    let authority = credential.and_then(|it| crate::tls::fingerprint(&it.ca));
+    *opened = Some(Opened { whom, expires_at, authority, session });
     outcome
 }
 

@@ -2,6 +2,7 @@
 //! written out. Whatever differs between both is computed here, each time, and kept nowhere.
 
 mod claims;
+mod departed;
 mod machine;
 mod memory;
 mod parts;
@@ -23,6 +24,7 @@ use super::observed;
 use crate::collector::Paces;
 use machine::Judged;
 pub(super) use memory::{Memory, SampledAs};
+use tenant::UNDECLARED;
 
 /// What a tenant declares, as far as it is put beside anything.
 #[derive(Debug, Default)]
@@ -75,12 +77,24 @@ pub(super) fn join(
 ) -> Joined {
     let Some(picture) = picture else { return off(declared, now) };
     let seen = Seen::of(picture, paces, now);
+    let mut joined = Joined { next_turn: seen.next_turn(), ..Joined::default() };
+    let incarnation = picture.incarnations.present().number;
+    if memory.is_of_another(incarnation) {
+        joined.events.push(rebuilt(incarnation, now));
+    }
     let claims: Vec<_> =
         declared.machines.iter().map(|(name, machine)| claims::claim(name, machine)).collect();
     let matches = matched(&claims, seen.nodes, Some(&seen.talos), &memory.identities);
-    let mut joined = Joined { next_turn: seen.next_turn(), ..Joined::default() };
     joined.events.extend(replaced(&claims, &matches, now));
     memory.remember(&claims, &matches);
+    if seen.of_nodes == Freshness::Fresh {
+        let names = claims.iter().map(|claim| claim.name.as_str());
+        let went = memory.departed.look(names, &matches, now);
+        joined.events.extend(went.iter().take(UNDECLARED).map(|name| gone(name, now)));
+    }
+    let departed = memory.departed.gone(now).clone();
+    let next_turn = joined.next_turn.into_iter().chain(memory.departed.next_turn());
+    joined.next_turn = next_turn.min();
     let is_control_plane = |machine: &MachineSpec| machine.role.as_deref() == Some("controlplane");
     let declared_ones = declared.machines.iter().filter(|(_, machine)| is_control_plane(machine)).count();
     let etcd = tenant::etcd(&seen, memory, tenant::control_planes(declared_ones, &seen));
@@ -101,13 +115,13 @@ pub(super) fn join(
         let of_group: Vec<_> =
             group.machines.iter().filter_map(|machine| judged.get(machine.as_str())).collect();
         let counts = judge::counts(of_group.iter().map(|(health, _)| health), 0);
-        let told = tenant::group(&counts, of_group.iter().filter_map(|(_, at)| *at).max());
+        let told = tenant::group(&counts, &seen, of_group.iter().filter_map(|(_, at)| *at).max());
         let piece = memory.show(&NODE_GROUP, name, told, now, &mut joined.events);
         joined.groups.extend(piece.map(|piece| (name.clone(), piece)));
     }
     let undeclared = matches.unclaimed.len() + matches.stale.len();
     let counts = judge::counts(judged.values().map(|(health, _)| health), undeclared);
-    let told = tenant::tenant(&counts, &matches, &seen, etcd.as_ref());
+    let told = tenant::tenant(&counts, &matches, &departed, &seen, etcd.as_ref());
     joined.tenant = memory.show(&TENANT, "", told, now, &mut joined.events);
     memory.keep_only(declared);
     joined
@@ -129,6 +143,30 @@ fn replaced<'a>(
         message: "another machine, or another installation of it, answers in its place now".to_owned(),
         at: now,
     })
+}
+
+/// Another cluster, in the place of the one before.
+fn rebuilt(incarnation: u32, now: Timestamp) -> Transition {
+    Transition {
+        kind: &TENANT,
+        name: String::new(),
+        is_warning: false,
+        reason: "Rebuilt".to_owned(),
+        message: format!("another cluster answers in its place now: its incarnation is {incarnation}"),
+        at: now,
+    }
+}
+
+/// A node that is not there any more, nor declared.
+fn gone(node: &str, now: Timestamp) -> Transition {
+    Transition {
+        kind: &TENANT,
+        name: String::new(),
+        is_warning: false,
+        reason: "Gone".to_owned(),
+        message: format!("the node {node} is not there any more, and no machine declares it"),
+        at: now,
+    }
 }
 
 /// Says of everything that nobody looks.
@@ -178,6 +216,11 @@ impl<'p> Seen<'p> {
         let nodes: &[Node] = known.map_or(&[], |nodes| &nodes.value);
         let leases = Leases::of(nodes, picture.kubernetes.server_time);
         Self { picture, nodes, of_nodes, leases, talos, paces, now }
+    }
+
+    /// Tells whether the first turn of any source has not come to an end.
+    fn is_warming(&self) -> bool {
+        !self.picture.awaited.is_empty()
     }
 
     /// Tells whether nothing was ever told of any machine.

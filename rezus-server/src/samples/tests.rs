@@ -16,6 +16,10 @@ use crate::serve::Draining;
 
 const EVERY: Duration = Duration::from_secs(30);
 
+fn first() -> Incarnation {
+    Incarnations::default().present().clone()
+}
+
 fn tenant(name: &str) -> TenantName {
     TenantName::parse(name).unwrap()
 }
@@ -65,14 +69,14 @@ async fn what_is_read_is_kept_within_seconds_and_what_waits_at_the_end_too() {
     let draining = Draining::new();
     let writing = tokio::spawn(samples.clone().write(None, draining.clone()));
     let now = rezus_core::base::Clock::now(&clock);
-    samples.take(&tenant("a"), Source::Kubernetes, &reading(now, 2), Some(now.after(EVERY)), EVERY);
+    samples.take(&tenant("a"), Source::Kubernetes, &reading(now, 2), &first(), Some(now.after(EVERY)), EVERY);
     tokio::time::sleep(Duration::from_secs(2)).await;
     let found = kept(&store, "a").await;
     assert!(found.contains(&("rezus_node_ready".to_owned(), "n1".to_owned(), vec![1.0])), "{found:?}");
     assert!(found.contains(&("rezus_credential_remaining_seconds".to_owned(), String::new(), vec![30.0])));
     assert_eq!(samples.told().live, found.len());
 
-    samples.take(&tenant("b"), Source::Kubernetes, &reading(now, 1), None, EVERY);
+    samples.take(&tenant("b"), Source::Kubernetes, &reading(now, 1), &first(), None, EVERY);
     draining.begin();
     writing.await.unwrap();
     assert!(!kept(&store, "b").await.is_empty());
@@ -90,7 +94,7 @@ async fn a_tenant_that_is_observed_no_more_ends_and_others_go_on() {
     let writing = tokio::spawn(samples.clone().write(None, draining.clone()));
     let now = rezus_core::base::Clock::now(&clock);
     for name in ["a", "b"] {
-        samples.take(&tenant(name), Source::Kubernetes, &reading(now, 1), None, EVERY);
+        samples.take(&tenant(name), Source::Kubernetes, &reading(now, 1), &first(), None, EVERY);
     }
     clock.advance(Duration::from_secs(1));
     samples.keep_only(&[tenant("b")].into(), rezus_core::base::Clock::now(&clock));
@@ -118,7 +122,7 @@ async fn while_the_store_fails_samples_wait_and_readings_do_not() {
     for turn in 0..5_u32 {
         let now = rezus_core::base::Clock::now(&clock);
         let began = tokio::time::Instant::now();
-        samples.take(&tenant("a"), Source::Kubernetes, &reading(now, 4), None, EVERY);
+        samples.take(&tenant("a"), Source::Kubernetes, &reading(now, 4), &first(), None, EVERY);
         assert_eq!(began.elapsed(), Duration::ZERO, "turn {turn}");
         tokio::time::sleep(Duration::from_millis(1_500)).await;
         clock.advance(EVERY);
@@ -174,16 +178,16 @@ async fn what_cannot_be_sent_on_is_kept_all_the_same() {
     let shared: Arc<dyn Forwarder> = Arc::<Counting>::clone(&forwarder);
     let writing = tokio::spawn(samples.clone().write(Some(shared), draining.clone()));
     let now = rezus_core::base::Clock::now(&clock);
-    samples.take(&tenant("a"), Source::Kubernetes, &reading(now, 1), None, EVERY);
+    samples.take(&tenant("a"), Source::Kubernetes, &reading(now, 1), &first(), None, EVERY);
     tokio::time::sleep(Duration::from_secs(2)).await;
-    let first = forwarder.taken.load(Ordering::SeqCst);
-    assert_eq!(first, samples.told().appended.kept);
+    let taken = forwarder.taken.load(Ordering::SeqCst);
+    assert_eq!(taken, samples.told().appended.kept);
     forwarder.fails.store(true, Ordering::SeqCst);
-    samples.take(&tenant("b"), Source::Kubernetes, &reading(now, 1), None, EVERY);
+    samples.take(&tenant("b"), Source::Kubernetes, &reading(now, 1), &first(), None, EVERY);
     draining.begin();
     writing.await.unwrap();
     let told = samples.told();
-    assert_eq!((told.not_forwarded, told.appended.kept), (first, 2 * first));
+    assert_eq!((told.not_forwarded, told.appended.kept), (taken, 2 * taken));
 }
 
 #[test]
@@ -191,7 +195,7 @@ fn where_samples_are_not_wanted_none_are_made() {
     let clock = ManualClock::default();
     let samples = Samples::new(Arc::new(store(&clock)), false);
     let now = rezus_core::base::Clock::now(&clock);
-    samples.take(&tenant("a"), Source::Kubernetes, &reading(now, 1), None, EVERY);
+    samples.take(&tenant("a"), Source::Kubernetes, &reading(now, 1), &first(), None, EVERY);
     assert_eq!(samples.told(), Told::default());
 }
 

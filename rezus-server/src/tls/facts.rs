@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use rezus_core::base::Timestamp;
 use rustls::pki_types::CertificateDer;
+use sha2::{Digest as _, Sha256};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::{GeneralName, ParsedExtension};
 use x509_parser::prelude::FromDer as _;
@@ -67,6 +68,16 @@ pub(crate) fn ends(pem: &[u8]) -> Option<Timestamp> {
     Some(Timestamp::from_millis(seconds.saturating_mul(1_000)))
 }
 
+/// Computes the fingerprint of the key in the first certificate of a PEM text: the first half of the SHA-256 of its
+/// `subjectPublicKeyInfo` (RFC 5280), in hexadecimal digits. A certificate that is renewed for the same key has the same one.
+/// None where there is none.
+pub(crate) fn fingerprint(pem: &[u8]) -> Option<String> {
+    let pem = x509_parser::pem::Pem::iter_from_buffer(pem).next()?.ok()?;
+    let digest = Sha256::digest(pem.parse_x509().ok()?.public_key().raw);
+    let half = digest.first_chunk().map(|half| u128::from_be_bytes(*half))?;
+    Some(format!("{half:032x}"))
+}
+
 /// Reads who a client's certificate says its holder is, as Kubernetes reads it (`x509.CommonNameUserConversion`); none if
 /// it says no name.
 pub(crate) fn holder(certificate: &CertificateDer<'_>) -> Option<ClientCertificate> {
@@ -96,6 +107,17 @@ mod tests {
         "MBaAFBpg1+tXQzZO0kUXzXCwE3SoZjuAMA8GA1UdEwEB/wQFMAMBAf8wCgYIKoZIzj0EAwIDSQAwRgIhAP60Flg1c4ksuOQ35PIVfjtQPq+Q",
         "DefXGlPFAoj7h7OvAiEAuTXSN+OtcJrjXyTE1Fpo45tpmf8oF2FAondpS5Atams=",
     ];
+
+    /// `openssl x509 -pubkey -noout | openssl pkey -pubin -outform der | sha256sum | head -c 32`
+    const KEY: &str = "b267276e985b50c37bc83f1175b3156a";
+
+    #[test]
+    fn a_fingerprint_is_of_the_key() {
+        let pem =
+            format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", TWO_GROUPS.concat());
+        assert_eq!(fingerprint(pem.as_bytes()).as_deref(), Some(KEY));
+        assert_eq!(fingerprint(b"none"), None);
+    }
 
     #[test]
     fn a_holder_has_a_name_and_any_number_of_groups() {

@@ -1,6 +1,7 @@
 //! What is observed of clusters, and how it is shown beside what is declared.
 
 mod ages;
+mod clusters;
 mod credentials;
 mod etcd;
 mod facts;
@@ -9,6 +10,7 @@ mod live;
 mod machines;
 mod others;
 mod peers;
+mod rebuilt;
 mod sampled;
 mod sampled_live;
 mod story;

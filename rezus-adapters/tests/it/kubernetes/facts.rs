@@ -1,7 +1,12 @@
 //! What is told of a cluster that is well, and of one that is not.
 
+use std::sync::Arc;
+
+use rezus_adapters::kubernetes::KubernetesScraper;
 use rezus_core::base::{Clock as _, Timestamp};
+use rezus_core::observed::ClusterScraper as _;
 use rezus_core::observed::facts::{ApiCheck, Holds, Usage};
+use rezus_testkit::clock::ManualClock;
 use rezus_testkit::fake::cluster::{node, pod};
 use serde_json::json;
 
@@ -13,7 +18,7 @@ async fn all_that_a_cluster_tells_is_read() {
     let facts = whole(lab.open().read(AMPLE).await);
     assert_eq!(facts.version.as_deref(), Some("v1.35.1"));
     assert_eq!(facts.cluster_uid.as_deref(), Some("6f0e3c7e-0000-4000-8000-00000000cafe"));
-    assert_eq!(facts.server_time, Some(lab.clock.now()));
+    assert_eq!((facts.server_time, facts.skew_ms), (Some(lab.clock.now()), Some(0)));
     assert_eq!(facts.failed_checks, Some(Vec::new()));
     let nodes = facts.nodes.unwrap();
     let names: Vec<_> = nodes.iter().map(|node| node.name.as_str()).collect();
@@ -50,6 +55,17 @@ async fn all_that_a_cluster_tells_is_read() {
     assert_eq!(facts.usage.unwrap()[0], usage);
     let pods = facts.pods.unwrap();
     assert_eq!((pods.total, pods.running, pods.offenders.len()), (6, 6, 0));
+}
+
+#[tokio::test]
+async fn how_far_the_server_s_clock_is_ahead_is_told() {
+    for ahead in [-7_000_000, 11_000] {
+        let lab = Lab::start().await;
+        let own = Timestamp::from_millis(lab.clock.now().as_millis() - ahead);
+        let scraper = KubernetesScraper::new(Arc::new(ManualClock::at(own)));
+        let facts = whole(scraper.open(lab.fake.target("web")).unwrap().read(AMPLE).await);
+        assert_eq!((facts.server_time, facts.skew_ms), (Some(lab.clock.now()), Some(ahead)));
+    }
 }
 
 #[tokio::test]

@@ -14,6 +14,10 @@ pub struct Kubernetes {
     pub cluster_uid: Option<String>,
     /// The API server's own time when it answered (`Date` of the response).
     pub server_time: Option<Timestamp>,
+    /// How far its clock is from rezus' own, in milliseconds; positive where it is ahead. `Date` tells whole seconds, so it may
+    /// be up to one more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skew_ms: Option<i64>,
     /// Checks of `/readyz?verbose` that failed, `Some(empty)` where all passed.
     pub failed_checks: Option<Vec<ApiCheck>>,
     /// The nodes, sorted by name.

@@ -1,22 +1,27 @@
 //! Laws of sampling.
 
-use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use proptest::prelude::*;
 
 use super::*;
-use crate::observed::Phase;
 use crate::observed::facts::{
     EtcdStatus, Facts, Filesystem, Holds, Kubernetes, Load, MachineMetrics, Memory, Node, NodeCondition,
     NodeMetrics, Pods, Quantities, Service, Stage, Talos, TalosMachine, Usage,
 };
-use crate::series::{NAME, TENANT};
+use crate::observed::{Incarnations, Marks, Phase};
+use crate::series::TENANT;
 
 const EVERY: Duration = Duration::from_secs(30);
 
 fn sampler() -> Sampler {
     Sampler::new(TenantName::parse("prod").unwrap())
+}
+
+/// The first cluster, and what it is known by.
+fn first() -> Incarnation {
+    let (uid, id) = (Some("uid-1".to_owned()), Some("id-1".to_owned()));
+    Incarnation { number: 1, marks: Marks { cluster_uid: uid, cluster_id: id, ..Marks::default() } }
 }
 
 fn at(millis: i64) -> Timestamp {
@@ -67,6 +72,7 @@ fn whole() -> Vec<(Source, Facts)> {
     let pods = Pods { running: 7, restarts: 3, ..Pods::default() };
     let kubernetes = Kubernetes {
         failed_checks: Some(Vec::new()),
+        skew_ms: Some(2_500),
         nodes: Some(vec![node("a", true)]),
         pods: Some(pods),
         usage: Some(vec![usage]),
@@ -135,7 +141,7 @@ fn every_metric_is_sampled_and_every_sample_is_of_one() {
     let mut sampler = sampler();
     let mut found = BTreeSet::new();
     for (source, facts) in whole() {
-        for entry in sampler.take(source, &reading(60_000, Some(facts)), Some(at(120_000)), EVERY) {
+        for entry in sampler.take(source, &reading(60_000, Some(facts)), &first(), Some(at(120_000)), EVERY) {
             assert_eq!((entry.labels.get(TENANT), entry.labels.get("source")), ("prod", source.as_str()));
             assert_eq!(entry.sample.at, at(60_000), "{:?}", entry.labels);
             found.insert(entry.labels.get(NAME).to_owned());
@@ -157,12 +163,14 @@ fn values_are_what_was_read() {
     let mut sampler = sampler();
     let mut values = BTreeMap::new();
     for (source, facts) in whole() {
-        for entry in sampler.take(source, &reading(60_000, Some(facts)), Some(at(90_000)), EVERY) {
+        for entry in sampler.take(source, &reading(60_000, Some(facts)), &first(), Some(at(90_000)), EVERY) {
             values.insert(entry.labels.to_string(), entry.sample.value);
         }
     }
     for (series, value) in [
         (r#"rezus_credential_remaining_seconds{source="talos", tenant="prod"}"#, 30.0),
+        (r#"rezus_cluster_info{cluster="uid-1", source="kubernetes", tenant="prod"}"#, 1.0),
+        (r#"rezus_apiserver_clock_skew_seconds{source="kubernetes", tenant="prod"}"#, 2.5),
         (r#"rezus_scrape_duration_seconds{source="talos", tenant="prod"}"#, 0.25),
         (r#"rezus_node_cpu_usage_cores{node="a", source="kubernetes", tenant="prod"}"#, 1.5),
         (
@@ -193,8 +201,13 @@ fn what_is_read_often_is_sampled_once_in_its_pace() {
     let mut sampled = Vec::new();
     for step in 0..480 {
         let millis = 1_000_000 + step * 250;
-        let entries =
-            sampler.take(Source::Kubernetes, &reading(millis, Some(cluster(&[("a", true)]))), None, EVERY);
+        let entries = sampler.take(
+            Source::Kubernetes,
+            &reading(millis, Some(cluster(&[("a", true)]))),
+            &first(),
+            None,
+            EVERY,
+        );
         if !entries.is_empty() {
             sampled.push(step * 250);
         }
@@ -206,7 +219,7 @@ fn what_is_read_often_is_sampled_once_in_its_pace() {
 fn a_node_that_becomes_ready_or_is_it_no_more_is_sampled_at_once_and_alone() {
     let mut sampler = sampler();
     let mut take = |millis, ready: &[(&str, bool)]| {
-        sampler.take(Source::Kubernetes, &reading(millis, Some(cluster(ready))), None, EVERY)
+        sampler.take(Source::Kubernetes, &reading(millis, Some(cluster(ready))), &first(), None, EVERY)
     };
     assert!(take(0, &[("a", true), ("b", true)]).len() > 2);
     assert_eq!(take(0, &[("a", true), ("b", false)]), [], "two values of one time");
@@ -222,9 +235,9 @@ fn a_node_that_becomes_ready_or_is_it_no_more_is_sampled_at_once_and_alone() {
 fn a_source_that_falls_silent_ends_its_series_at_once_and_no_others() {
     let mut sampler = sampler();
     for (source, facts) in whole() {
-        sampler.take(source, &reading(0, Some(facts)), None, EVERY);
+        sampler.take(source, &reading(0, Some(facts)), &first(), None, EVERY);
     }
-    let entries = sampler.take(Source::Kubernetes, &reading(1_000, None), None, EVERY);
+    let entries = sampler.take(Source::Kubernetes, &reading(1_000, None), &first(), None, EVERY);
     let (ended, told): (Vec<_>, Vec<_>) = entries.iter().partition(|entry| entry.sample.is_stale());
     assert!(ended.iter().all(|entry| entry.labels.get("source") == "kubernetes"));
     assert!(ended.iter().any(|entry| entry.labels.get(NAME) == "rezus_node_ready"));
@@ -235,7 +248,7 @@ fn a_source_that_falls_silent_ends_its_series_at_once_and_no_others() {
         ("rezus_scrape_failed_parts", 1.0),
     ];
     assert_eq!(told, expected);
-    assert_eq!(sampler.take(Source::Kubernetes, &reading(2_000, None), None, EVERY), []);
+    assert_eq!(sampler.take(Source::Kubernetes, &reading(2_000, None), &first(), None, EVERY), []);
     let live = sampler.live();
     let rest = sampler.end(at(3_000));
     assert_eq!((rest.len(), sampler.live()), (live, 0));
@@ -245,16 +258,53 @@ fn a_source_that_falls_silent_ends_its_series_at_once_and_no_others() {
 }
 
 #[test]
+fn series_of_another_cluster_are_others_and_say_so() {
+    let mut sampler = sampler();
+    for (source, facts) in whole() {
+        sampler.take(source, &reading(0, Some(facts)), &first(), None, EVERY);
+    }
+    let live = sampler.live();
+    let marks = Marks { cluster_uid: Some("uid-2".to_owned()), ..Marks::default() };
+    let second = Incarnation { number: 2, marks };
+    let nodes = || Some(cluster(&[("a", true)]));
+    let entries = sampler.take(Source::Kubernetes, &reading(1_000, nodes()), &second, None, EVERY);
+    let (ended, told): (Vec<_>, Vec<_>) = entries.iter().partition(|entry| entry.sample.is_stale());
+    // Those of all sources: nothing that was told before is true of it.
+    assert_eq!(ended.len(), live);
+    assert!(ended.iter().all(|entry| entry.labels.get("incarnation").is_empty()));
+    assert!(told.iter().all(|entry| entry.labels.get("incarnation") == "2") && told.len() == sampler.live());
+    let flipped = sampler.take(
+        Source::Kubernetes,
+        &reading(3_000, Some(cluster(&[("a", false)]))),
+        &second,
+        None,
+        EVERY,
+    );
+    assert_eq!((flipped.len(), flipped[0].labels.get("incarnation")), (1, "2"));
+    // What was there once is known by its series.
+    let all: Vec<&Labels> = entries.iter().map(|entry| &entry.labels).collect();
+    let info = all.into_iter().filter(|labels| labels.get(NAME) == "rezus_cluster_info");
+    let expected = BTreeMap::from([(1, first().marks), (2, second.marks)]);
+    assert_eq!(clusters(info), Incarnations::of(expected));
+    let odd = Labels::new([(NAME, "rezus_cluster_info"), ("incarnation", "-1")]).unwrap();
+    assert_eq!(clusters([&odd]), Incarnations::default());
+    let wanted = cluster_series(&BTreeSet::from([TenantName::parse("prod").unwrap()]), at(9));
+    let wanted: BTreeSet<&str> =
+        entries.iter().filter(|it| wanted.is_of(&it.labels)).map(|it| it.labels.get(NAME)).collect();
+    assert_eq!(wanted, ["rezus_cluster_info"].into());
+}
+
+#[test]
 fn a_source_that_is_not_installed_is_none() {
     let absent = |millis| {
         let failure = Failure::NotInstalled { what: "node-metrics in the recording".to_owned() };
         Reading { failures: vec![("all".to_owned(), failure)], ..reading(millis, None) }
     };
     let mut sampler = sampler();
-    assert_eq!(sampler.take(Source::NodeMetrics, &absent(0), None, EVERY), []);
+    assert_eq!(sampler.take(Source::NodeMetrics, &absent(0), &first(), None, EVERY), []);
     let (source, facts) = whole().remove(2);
-    let told = sampler.take(source, &reading(1_000, Some(facts)), None, EVERY);
-    let ended = sampler.take(source, &absent(2_000), None, EVERY);
+    let told = sampler.take(source, &reading(1_000, Some(facts)), &first(), None, EVERY);
+    let ended = sampler.take(source, &absent(2_000), &first(), None, EVERY);
     assert_eq!((ended.len(), sampler.live()), (told.len(), 0));
     assert!(ended.iter().all(|entry| entry.sample.is_stale()));
 }
@@ -263,7 +313,9 @@ fn a_source_that_is_not_installed_is_none() {
 fn a_clock_that_was_set_back_stops_nothing() {
     let mut sampler = sampler();
     let mut take = |millis| {
-        sampler.take(Source::Kubernetes, &reading(millis, Some(cluster(&[("a", true)]))), None, EVERY).len()
+        sampler
+            .take(Source::Kubernetes, &reading(millis, Some(cluster(&[("a", true)]))), &first(), None, EVERY)
+            .len()
     };
     assert!(take(10_000_000) > 0 && take(4_000_000) > 0);
     assert_eq!(take(4_001_000), 0);
@@ -289,7 +341,7 @@ proptest! {
                 cluster(&nodes.iter().map(|(name, ready)| (name.as_str(), *ready)).collect::<Vec<_>>())
             });
             let reading = reading(now, facts);
-            let entries = sampler.take(Source::Kubernetes, &reading, None, EVERY);
+            let entries = sampler.take(Source::Kubernetes, &reading, &first(), None, EVERY);
             let is_whole = entries.iter().any(|entry| entry.labels.get(NAME) == "rezus_scrape_up");
             for Entry { labels, sample } in entries {
                 let before = shown.insert(labels.clone(), sample);

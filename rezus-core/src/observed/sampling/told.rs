@@ -1,5 +1,6 @@
 //! The values that a reading comes to.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::metrics::{self, MetricInfo};
@@ -8,24 +9,56 @@ use crate::observed::facts::{
     EtcdStatus, Facts, Filesystem, Holds, Kubernetes, Load, MachineMetrics, Memory, Node, NodeMetrics, Pods,
     Talos, TalosMachine, Usage,
 };
-use crate::observed::{Reading, Source};
+use crate::observed::{Incarnation, Incarnations, Marks, Reading, Source};
 use crate::series::Labels;
 
 /// The conditions of nodes that are told: what others there are is up to whoever writes them.
 const CONDITIONS: [&str; 4] = ["MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"];
+
+/// By which label a series says which source it is of, of which of a tenant's clusters it is where that is not the first, and
+/// what that cluster is known by.
+const SOURCE: &str = "source";
+const INCARNATION: &str = "incarnation";
+const CLUSTER: &str = "cluster";
+
+/// The clusters that a tenant had, as the labels of those of its series say that [`super::cluster_series`] selects.
+pub fn clusters<'l>(series: impl IntoIterator<Item = &'l Labels>) -> Incarnations {
+    let mut known: BTreeMap<u32, Marks> = BTreeMap::new();
+    for labels in series {
+        let number = match labels.get(INCARNATION) {
+            "" => 1,
+            number => match number.parse() {
+                Ok(number) => number,
+                Err(_) => continue,
+            },
+        };
+        let cluster = Some(labels.get(CLUSTER).to_owned()).filter(|cluster| !cluster.is_empty());
+        let marks = known.entry(number).or_default();
+        if labels.get(SOURCE) == Source::Kubernetes.as_str() {
+            marks.cluster_uid = cluster;
+        } else if labels.get(SOURCE) == Source::Talos.as_str() {
+            marks.cluster_id = cluster;
+        }
+    }
+    Incarnations::of(known)
+}
 
 /// Values under their labels, as they are found.
 #[derive(Debug)]
 pub(super) struct Told<'t> {
     tenant: &'t TenantName,
     source: Source,
+    incarnation: &'t Incarnation,
+    /// As labels have it; none of the first one.
+    number: String,
     pub(super) values: Vec<(Labels, f64)>,
 }
 
 impl<'t> Told<'t> {
     /// Nothing yet.
-    pub(super) const fn nothing(tenant: &'t TenantName, source: Source) -> Self {
-        Self { tenant, source, values: Vec::new() }
+    pub(super) fn nothing(tenant: &'t TenantName, source: Source, incarnation: &'t Incarnation) -> Self {
+        let number = if incarnation.number > 1 { incarnation.number.to_string() } else { String::new() };
+        Self { tenant, source, incarnation, number, values: Vec::new() }
     }
 
     /// All that a reading tells, and how long the credential it was read with is valid.
@@ -36,6 +69,15 @@ impl<'t> Told<'t> {
         self.put(&metrics::SCRAPE_FAILED_PARTS, &[], count(failures.len()));
         if let Some(expires_at) = expires_at {
             self.put(&metrics::CREDENTIAL_REMAINING, &[], seconds(expires_at) - seconds(*finished));
+        }
+        let marks = &self.incarnation.marks;
+        let cluster = match facts {
+            Some(Facts::Kubernetes(_)) => marks.cluster_uid.as_deref(),
+            Some(Facts::Talos(_)) => marks.cluster_id.as_deref(),
+            Some(Facts::NodeMetrics(_)) | None => None,
+        };
+        if let Some(cluster) = cluster {
+            self.put(&metrics::CLUSTER_INFO, &[(CLUSTER, cluster)], 1.0);
         }
         match facts {
             Some(Facts::Kubernetes(facts)) => self.kubernetes(facts),
@@ -59,8 +101,11 @@ impl<'t> Told<'t> {
     }
 
     fn put(&mut self, metric: &MetricInfo, others: &[(&str, &str)], value: f64) {
-        let source = [("source", self.source.as_str())];
-        let others = others.iter().copied().chain(source);
+        let mut others = others.to_vec();
+        others.push((SOURCE, self.source.as_str()));
+        if !self.number.is_empty() {
+            others.push((INCARNATION, &self.number));
+        }
         // The names are ours, and sound.
         if let Ok(labels) = Labels::of_series(self.tenant, metric.name, others) {
             self.values.push((labels, value));
@@ -74,8 +119,19 @@ impl<'t> Told<'t> {
     }
 
     fn kubernetes(&mut self, facts: &Kubernetes) {
-        let Kubernetes { failed_checks, nodes, pods, usage, version: _, cluster_uid: _, server_time: _ } =
-            facts;
+        let Kubernetes {
+            failed_checks,
+            nodes,
+            pods,
+            usage,
+            skew_ms,
+            version: _,
+            cluster_uid: _,
+            server_time: _,
+        } = facts;
+        if let Some(skew) = skew_ms {
+            self.put(&metrics::API_CLOCK_SKEW, &[], seconds(Timestamp::from_millis(*skew)));
+        }
         if let Some(failed) = failed_checks {
             self.put(&metrics::API_FAILED_CHECKS, &[], count(failed.len()));
         }

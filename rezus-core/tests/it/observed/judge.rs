@@ -1,5 +1,6 @@
 //! What is made of what was read.
 
+mod clocks;
 mod etcd;
 mod machine;
 mod node;

@@ -47,6 +47,7 @@ pub(super) fn judge(spec: &MachineSpec, found: &Found, matches: &Matches<'_>, se
     });
     let mut news = MachineStatus {
         health: Some(health.reason.clone()),
+        warming: seen.is_warming(),
         found_by: matched
             .map(|(_, rule, evidence)| FoundBy { rule: word(rule).to_owned(), evidence: evidence.clone() }),
         ..MachineStatus::default()

@@ -10,6 +10,7 @@ use rezus_core::base::Timestamp;
 use rezus_core::observed::{Claim, Found, Identity, Matches};
 use serde::Serialize;
 
+use super::departed::Departed;
 use super::{Declared, Transition};
 use crate::kube::item::{Piece, Row};
 use crate::kube::kinds::KindInfo;
@@ -23,6 +24,9 @@ const QUIET: Duration = Duration::from_mins(12);
 /// How many transitions are told at a time, of each kind of object: a cluster that comes up is no thousand events.
 const EVENTS: usize = 50;
 
+/// The condition that says that a clock is off: the one that is good where it does not hold.
+pub(super) const CLOCK_SKEW: &str = "ClockSkew";
+
 /// What is remembered.
 #[derive(Debug, Default)]
 pub(in crate::kube) struct Memory {
@@ -33,6 +37,10 @@ pub(in crate::kube) struct Memory {
     /// Which etcd members' logs were behind in the turn before, and which turn was looked at last.
     pub(super) behind: BTreeSet<u64>,
     pub(super) turn: Option<Timestamp>,
+    /// Of which cluster all of that is.
+    pub(super) incarnation: Option<u32>,
+    /// What was there when it was looked last, and since when what is not there any more.
+    pub(super) departed: Departed,
     shown: HashMap<(&'static str, String), Shown>,
     /// By what names samples of each machine were known last.
     pub(in crate::kube) sampled_as: SampledAs,
@@ -68,6 +76,13 @@ pub(super) struct Said {
     pub(super) message: String,
 }
 
+impl Said {
+    /// Tells whether it is as it should not be.
+    fn is_warning(&self) -> bool {
+        if self.kind == CLOCK_SKEW { self.holds == "True" } else { self.holds != "True" }
+    }
+}
+
 /// All that is to be shown of an object.
 pub(super) struct Told<S> {
     pub(super) conditions: Vec<Said>,
@@ -81,6 +96,20 @@ pub(super) struct Told<S> {
 }
 
 impl Memory {
+    /// Forgets what was of another cluster; tells whether anything was.
+    pub(super) fn is_of_another(&mut self, incarnation: u32) -> bool {
+        let before = self.incarnation.replace(incarnation);
+        if before.is_none_or(|before| before == incarnation) {
+            return false;
+        }
+        self.identities.clear();
+        self.learners.clear();
+        self.behind.clear();
+        self.turn = None;
+        self.departed = Departed::default();
+        true
+    }
+
     /// Remembers which machine each claim is.
     pub(super) fn remember(&mut self, claims: &[Claim], matches: &Matches<'_>) {
         for (claim, found) in claims.iter().zip(&matches.found) {
@@ -120,7 +149,7 @@ impl Memory {
     }
 
     /// Returns what is to be shown of an object: nothing where it is shown already, and not too long ago. Tells what changed
-    /// of its first condition.
+    /// of its first condition, and of clocks.
     pub(super) fn show<S: Serialize>(
         &mut self,
         kind: &'static KindInfo,
@@ -143,12 +172,18 @@ impl Memory {
             let earlier = before.and_then(|shown| shown.conditions.iter().find(|it| it.kind == said.kind));
             let same = earlier.filter(|earlier| earlier.holds == said.holds);
             let at = same.map_or(now, |same| same.at);
-            let is_other = earlier.is_some_and(|it| it.holds != said.holds || it.reason != said.reason);
-            if place == 0 && is_other && events.iter().filter(|event| event.kind.is(kind)).count() < EVENTS {
+            let is_warning = said.is_warning();
+            let is_other = match earlier {
+                Some(earlier) => earlier.holds != said.holds || earlier.reason != said.reason,
+                // That a clock is off is told even where nothing was known before.
+                None => said.kind == CLOCK_SKEW && is_warning,
+            };
+            let is_told = place == 0 || said.kind == CLOCK_SKEW;
+            if is_told && is_other && events.iter().filter(|event| event.kind.is(kind)).count() < EVENTS {
                 events.push(Transition {
                     kind,
                     name: name.to_owned(),
-                    is_warning: said.holds != "True",
+                    is_warning,
                     reason: said.reason.clone(),
                     message: said.message.clone(),
                     at: now,

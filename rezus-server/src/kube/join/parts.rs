@@ -10,7 +10,7 @@ use rezus_core::observed::facts::{
     Filesystem, Load, MachineMetrics, Memory, Node, Pods, Quantities, TalosMachine, Usage,
 };
 use rezus_core::observed::{
-    Failure, Freshness, KubernetesPicture, Observation, Pace, Picture, Source, Standing,
+    Failure, Freshness, KubernetesPicture, Observation, Pace, Picture, Source, Standing, TlsFault,
 };
 
 use crate::kube::object::seconds;
@@ -190,8 +190,13 @@ fn pods(pods: &Pods) -> PodsSummary {
     }
 }
 
-/// How reading each source goes.
-pub(super) fn sources(picture: &Picture, pace: impl Fn(Source) -> Pace, now: Timestamp) -> Vec<SourceStatus> {
+/// How reading each source goes. Where clocks are off, a certificate that seems to be too old or too new may be neither.
+pub(super) fn sources(
+    picture: &Picture,
+    pace: impl Fn(Source) -> Pace,
+    now: Timestamp,
+    has_skew: bool,
+) -> Vec<SourceStatus> {
     let of = |(source, standing): (&Source, &Standing)| {
         let freshness = standing.answered_at.map(|at| pace(*source).freshness(at, now));
         let first = standing.failures.first().map(|(_, failure)| failure);
@@ -201,7 +206,17 @@ pub(super) fn sources(picture: &Picture, pace: impl Fn(Source) -> Pace, now: Tim
             (None, Some(Freshness::Fresh)) => "Ok",
             (None, _) => "Stale",
         };
-        let told = standing.failures.iter().take(3).map(|(part, failure)| format!("{part}: {failure}"));
+        let hint = |failure: &Failure| match failure {
+            Failure::TlsRejected { fault: TlsFault::Expired | TlsFault::NotYetValid, .. }
+            | Failure::CredentialExpired { .. }
+                if has_skew =>
+            {
+                " (clocks are off, which may be why: see the condition ClockSkew)"
+            }
+            _ => "",
+        };
+        let told = standing.failures.iter().take(3);
+        let told = told.map(|(part, failure)| format!("{part}: {failure}{}", hint(failure)));
         SourceStatus {
             source: source.as_str().to_owned(),
             state: state.to_owned(),

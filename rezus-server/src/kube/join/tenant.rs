@@ -1,22 +1,24 @@
 //! How a cluster is as a whole, and what is shown of it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use rezus_core::base::Timestamp;
-use rezus_core::client::{EtcdSummary, MachineCounts, NodeGroupStatus, TenantStatus};
+use rezus_core::client::{EtcdSummary, GoneMachine, MachineCounts, NodeGroupStatus, TenantStatus};
 use rezus_core::observed::facts::{EtcdStatus, Holds, MachineKind};
-use rezus_core::observed::judge::{self, Counts, EtcdSeen, EtcdVerdict, Finding, Health, Leases, Witness};
-use rezus_core::observed::{Failure, Freshness, Matches, Source};
+use rezus_core::observed::judge::{
+    self, ClockSeen, Counts, EtcdSeen, EtcdVerdict, Finding, Health, Leases, Witness,
+};
+use rezus_core::observed::{Failure, Freshness, Matches, Picture, Source};
 
 use super::machine::holds;
-use super::memory::{Memory, Said, Told};
+use super::memory::{CLOCK_SKEW, Memory, Said, Told};
 use super::{Seen, parts};
 use crate::kube::item::Row;
 use crate::kube::object::seconds;
 
-/// How many names of what is undeclared are shown.
-const UNDECLARED: usize = 100;
+/// How many names of what is undeclared, or gone, are shown.
+pub(super) const UNDECLARED: usize = 100;
 
 /// How long a member of etcd may learn.
 const PATIENCE: Duration = Duration::from_mins(10);
@@ -95,7 +97,11 @@ pub(super) fn shown(counts: &Counts) -> MachineCounts {
 }
 
 /// What is shown of a node group: how its machines are.
-pub(super) fn group(counts: &Counts, observed_at: Option<Timestamp>) -> Told<NodeGroupStatus> {
+pub(super) fn group(
+    counts: &Counts,
+    seen: &Seen<'_>,
+    observed_at: Option<Timestamp>,
+) -> Told<NodeGroupStatus> {
     let Counts { claimed: declared, ready, not_ready, missing, unknown, .. } = *counts;
     let (word, reason) = match (not_ready + missing, unknown, declared) {
         (0, 0, 0) => ("Unknown", "NoMachines"),
@@ -106,7 +112,11 @@ pub(super) fn group(counts: &Counts, observed_at: Option<Timestamp>) -> Told<Nod
     let message = format!(
         "of {declared} machines {ready} are ready, {not_ready} not, {missing} missing, {unknown} unknown"
     );
-    let status = NodeGroupStatus { machines: Some(shown(counts)), ..NodeGroupStatus::default() };
+    let status = NodeGroupStatus {
+        machines: Some(shown(counts)),
+        warming: seen.is_warming(),
+        ..NodeGroupStatus::default()
+    };
     let is_known = ready + not_ready + missing > 0;
     let number = |count: usize| match u64::try_from(count) {
         Ok(count) if is_known => Row::default().number(count),
@@ -125,6 +135,7 @@ pub(super) fn group(counts: &Counts, observed_at: Option<Timestamp>) -> Told<Nod
 pub(super) fn tenant(
     counts: &Counts,
     matches: &Matches<'_>,
+    departed: &BTreeMap<String, Timestamp>,
     seen: &Seen<'_>,
     etcd: Option<&EtcdVerdict>,
 ) -> Told<TenantStatus> {
@@ -141,6 +152,9 @@ pub(super) fn tenant(
             message: findings(&etcd.findings),
         });
     }
+    let clocks = clocks(seen);
+    conditions.extend(clocks.as_ref().map(|health| said(CLOCK_SKEW, health)));
+    let gone = departed.iter().take(UNDECLARED);
     let mut undeclared: BTreeSet<String> = matches
         .unclaimed
         .iter()
@@ -151,9 +165,17 @@ pub(super) fn tenant(
     let mut news = TenantStatus {
         machines: Some(shown(counts)),
         undeclared: undeclared.into_iter().take(UNDECLARED).collect(),
+        incarnation: incarnation(seen),
+        warming: seen.is_warming(),
+        gone: gone.map(|(name, at)| GoneMachine { name: name.clone(), since: seconds(*at) }).collect(),
         kubernetes: parts::kubernetes(&seen.picture.kubernetes, seen.paces.kubernetes, seen.now),
         etcd: etcd.map(summary),
-        sources: parts::sources(seen.picture, |source| seen.paces.of_source(source), seen.now),
+        sources: parts::sources(
+            seen.picture,
+            |source| seen.paces.of_source(source),
+            seen.now,
+            clocks.as_ref().is_some_and(|clocks| clocks.holds == Holds::True),
+        ),
         ..TenantStatus::default()
     };
     let answered = seen.picture.standings.values().filter_map(|standing| standing.answered_at);
@@ -178,6 +200,47 @@ pub(super) fn tenant(
     let cells =
         vec![ready, observed_at.map_or_else(|| Row::default().unknown(), |at| Row::default().age(at))];
     Told { conditions, news, status, cells, observed_at }
+}
+
+/// Which cluster it is; nothing where none told what it is known by.
+fn incarnation(seen: &Seen<'_>) -> Option<u64> {
+    let present = seen.picture.incarnations.present();
+    let is_known = present.marks.cluster_uid.is_some() || present.marks.cluster_id.is_some();
+    (is_known || present.number > 1).then_some(u64::from(present.number))
+}
+
+/// Judges the clocks that are known.
+fn clocks(seen: &Seen<'_>) -> Option<Health> {
+    let Picture { kubernetes, metrics, .. } = seen.picture;
+    let is_known = |source, at| seen.paces.of_source(source).freshness(at, seen.now) != Freshness::Unknown;
+    let api = kubernetes.skew_ms.as_ref().filter(|skew| is_known(Source::Kubernetes, skew.observed_at));
+    let api = api.map(|skew| ClockSeen {
+        of: "the API server",
+        skew_ms: Some(skew.value),
+        offset_ms: None,
+        synced: None,
+    });
+    let machines = seen.talos.machines.iter().map(|machine| ClockSeen {
+        of: machine.node_name.as_deref().unwrap_or(&machine.asked),
+        skew_ms: machine.skew_ms,
+        offset_ms: None,
+        synced: machine.time_synced,
+    });
+    let metrics = metrics.values().filter(|seen| is_known(Source::NodeMetrics, seen.observed_at));
+    let metrics = metrics.map(|seen| ClockSeen {
+        of: seen.value.node_name.as_deref().unwrap_or(&seen.value.asked),
+        skew_ms: None,
+        offset_ms: seen.value.time_offset_seconds.and_then(in_millis),
+        synced: seen.value.time_synced,
+    });
+    judge::clocks(&api.into_iter().chain(machines).chain(metrics).collect::<Vec<_>>())
+}
+
+/// Nothing of what is no length of time, or too long to be one.
+fn in_millis(seconds: f64) -> Option<i64> {
+    let span = Duration::try_from_secs_f64(seconds.abs()).ok()?;
+    let millis = i64::try_from(span.as_millis()).ok()?;
+    Some(if seconds < 0.0 { -millis } else { millis })
 }
 
 fn said(kind: &'static str, health: &Health) -> Said {

@@ -201,3 +201,29 @@ fn ten_thousand_machines_that_stay_as_they_are_make_fewer_changes_than_there_are
     let changes: usize = (1..=10).map(&mut cycle).sum();
     assert!(changes < MACHINES, "{changes}");
 }
+
+#[test]
+fn what_is_gone_is_shown_for_a_day_and_then_forgotten() {
+    let declared = Declared { machines: vec![machine("a")], groups: Vec::new() };
+    let (mut picture, mut memory) = (Picture::default(), Memory::default());
+    let mut turn = |seconds: i64, nodes: &[&str]| {
+        let nodes = nodes.iter().map(|name| node(name, Holds::True)).collect();
+        picture.take(Source::Kubernetes, reading(nodes, at(seconds)));
+        join(&declared, Some(&picture), &mut memory, PACES, at(seconds))
+    };
+    let gone = |joined: &Joined| {
+        let reasons = joined.events.iter().map(|event| event.reason.as_str());
+        reasons.filter(|reason| *reason == "Gone").count()
+    };
+    assert_eq!(gone(&turn(0, &["a", "old"])), 0);
+    let joined = turn(30, &["a"]);
+    assert_eq!((gone(&joined), joined.tenant.is_some()), (1, true));
+    let day = 24 * 3_600;
+    // Nothing else comes to pass then: it is looked at because of that.
+    let joined = turn(day, &["a"]);
+    assert_eq!((gone(&joined), joined.tenant.is_some()), (0, true));
+    let joined = turn(day + 29, &["a"]);
+    assert_eq!((joined.tenant.is_some(), joined.next_turn), (false, Some(at(day + 30))));
+    assert!(turn(day + 30, &["a"]).tenant.is_some());
+    assert!(turn(day + 31, &["a"]).tenant.is_none());
+}

@@ -48,6 +48,7 @@ pub(super) fn kubernetes(nodes: Vec<Node>) -> Facts {
         version: Some(VERSION.to_owned()),
         cluster_uid: Some("one".to_owned()),
         server_time: Some(AT),
+        skew_ms: None,
         failed_checks: Some(Vec::new()),
         nodes: Some(nodes),
         pods: Some(Pods::default()),

@@ -156,7 +156,7 @@ async fn what_there_is_none_of_is_said_with_the_reason() {
 
     let get = async |target: &str| lab.plane.get(&format!("{API}{target}")).await;
     for (query, named) in [
-        ("?name=node_load", "name: there is no such metric; there are: rezus_apiserver_failed_checks"),
+        ("?name=node_load", "name: there is no such metric; there are: rezus_apiserver_clock_skew_seconds"),
         ("?range=never", "range: it is no length of time"),
         ("?from=now", "from: it is no date"),
         ("?step=1s&range=90d", "step: that is more than 11000 points"),
