@@ -23,7 +23,7 @@ use super::kinds::{KindInfo, MACHINE, NODE_GROUP, TENANT};
 use super::observed;
 use crate::collector::Paces;
 use machine::Judged;
-pub(super) use memory::{Memory, SampledAs};
+pub(super) use memory::{Memory, SampledAs, is_suspicious};
 use tenant::UNDECLARED;
 
 /// What a tenant declares, as far as it is put beside anything.

@@ -14,7 +14,7 @@ use crate::config::CollectorConfig;
 use crate::error::Chain;
 use crate::kube::hub::Hub;
 use crate::kube::item::{Draft, Item};
-use crate::kube::join::{Declared, Joined, Memory, SampledAs, Transition, join};
+use crate::kube::join::{Declared, Joined, Memory, SampledAs, Transition, is_suspicious, join};
 use crate::kube::kinds::{EVENT, MACHINE, NODE_GROUP, TENANT};
 use crate::kube::show;
 
@@ -153,6 +153,9 @@ impl Inner {
         }
         if let Some(piece) = joined.tenant {
             hub.observe(&TENANT, "", &[(name.to_owned(), piece)], now);
+        }
+        for event in joined.events.iter().filter(|event| is_suspicious(&event.reason)) {
+            tracing::warn!(tenant.name = %tenant, reason = event.reason, "a cluster is not read: {}", event.message);
         }
         if !joined.events.is_empty() {
             let drafts: Vec<Draft> = joined.events.iter().map(|event| transition(hub, name, event)).collect();

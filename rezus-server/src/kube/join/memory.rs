@@ -27,6 +27,12 @@ const EVENTS: usize = 50;
 /// The condition that says that a clock is off: the one that is good where it does not hold.
 pub(super) const CLOCK_SKEW: &str = "ClockSkew";
 
+/// Tells whether a reason may be somebody's doing: a state that holds what would have harmed whoever used it, or another
+/// authority by the name of the one that is known.
+pub(in crate::kube) fn is_suspicious(reason: &str) -> bool {
+    matches!(reason, "CredentialRejected" | "IdentityMismatch")
+}
+
 /// What is remembered.
 #[derive(Debug, Default)]
 pub(in crate::kube) struct Memory {
@@ -80,6 +86,11 @@ impl Said {
     /// Tells whether it is as it should not be.
     fn is_warning(&self) -> bool {
         if self.kind == CLOCK_SKEW { self.holds == "True" } else { self.holds != "True" }
+    }
+
+    /// Tells whether it is an event wherever it comes up, of whatever condition.
+    fn is_alarm(&self) -> bool {
+        self.is_warning() && (self.kind == CLOCK_SKEW || is_suspicious(&self.reason))
     }
 }
 
@@ -149,7 +160,7 @@ impl Memory {
     }
 
     /// Returns what is to be shown of an object: nothing where it is shown already, and not too long ago. Tells what changed
-    /// of its first condition, and of clocks.
+    /// of its first condition and of clocks, and what is an alarm.
     pub(super) fn show<S: Serialize>(
         &mut self,
         kind: &'static KindInfo,
@@ -173,12 +184,11 @@ impl Memory {
             let same = earlier.filter(|earlier| earlier.holds == said.holds);
             let at = same.map_or(now, |same| same.at);
             let is_warning = said.is_warning();
-            let is_other = match earlier {
-                Some(earlier) => earlier.holds != said.holds || earlier.reason != said.reason,
-                // That a clock is off is told even where nothing was known before.
-                None => said.kind == CLOCK_SKEW && is_warning,
-            };
-            let is_told = place == 0 || said.kind == CLOCK_SKEW;
+            let is_other =
+                earlier.is_none_or(|earlier| earlier.holds != said.holds || earlier.reason != said.reason);
+            // What is shown first of most is no event.
+            let is_told =
+                said.is_alarm() || earlier.is_some_and(|earlier| place == 0 || earlier.kind == CLOCK_SKEW);
             if is_told && is_other && events.iter().filter(|event| event.kind.is(kind)).count() < EVENTS {
                 events.push(Transition {
                     kind,

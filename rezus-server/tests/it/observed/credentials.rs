@@ -84,6 +84,24 @@ async fn c13_a_new_version_s_certificate_is_used_within_one_cycle_however_long_n
     assert_eq!(says(&lab.machine("a").await, "Ready"), ("True", "Ready"));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_state_that_would_have_harmed_whoever_uses_it_is_one_warning() {
+    let lab = Lab::new();
+    let mut poisoned: Value =
+        serde_json::from_str(&state(1, &[("a", "worker")], Access::Kubernetes)).unwrap();
+    let configuration =
+        &mut poisoned["resources"][1]["instances"][0]["attributes"]["kubernetes_client_configuration"];
+    configuration["host"] = "http://169.254.169.254".into();
+    lab.push("web", &poisoned.to_string()).await;
+    lab.pass(INTERVAL * 10).await;
+    assert_eq!(says(&lab.tenant().await, "KubernetesReachable"), ("False", "CredentialRejected"));
+    assert_eq!(lab.kubernetes.turns(&name("web")), 0);
+    let events = lab.plane.get("/api/v1/events").await.expect(200, "events").items();
+    let told = events.iter().filter(|event| event["reason"] == "CredentialRejected");
+    let told: Vec<_> = told.map(|event| (&event["type"], event["message"].as_str().unwrap())).collect();
+    assert!(matches!(*told, [(kind, message)] if kind == "Warning" && message.contains("host")), "{told:?}");
+}
+
 /// A private key is in nothing that is told of a cluster that is read with it, in no log, and in no recording.
 #[tokio::test]
 async fn the_key_by_which_a_cluster_is_read_is_in_nothing_that_is_told_of_it() {
