@@ -22,7 +22,7 @@ mod source;
 
 pub use exposition::{Exposed, Exposition, ExpositionError, ExpositionLimits, Labels, LineFault, Sample};
 pub use failure::{Failure, Phase, TlsFault};
-pub use incarnation::{Incarnation, Incarnations, Marks};
+pub use incarnation::{Incarnation, Incarnations, Marks, Recognized};
 pub use matching::{Claim, Found, Identity, Matches, Rule, Seen, matched};
 pub use node_id::machine_id;
 pub use observation::{Freshness, Observation, Pace};

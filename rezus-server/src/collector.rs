@@ -11,12 +11,14 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use rezus_core::base::{Clock, TenantName};
 use rezus_core::declared::store::StateStore;
 use rezus_core::observed::facts::{MachineKind, TalosMachine};
 use rezus_core::observed::{ClusterScraper, Pace, Source};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use crate::config::CollectorConfig;
 use crate::error::Chain;
@@ -28,6 +30,13 @@ pub use targets::{Targets, Whom};
 
 /// How often it is looked at which tenants there are, if nobody says that it changed.
 const LOOK: Duration = Duration::from_secs(5);
+
+/// How many tenants begin to be observed at a time, and how long it may take to find out which clusters one had.
+const BEGINNING: usize = 16;
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long is waited after each time that it could not be told which clusters a tenant had.
+const TRIES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(20)];
 
 /// How many sources are read at a time of those that told nothing the last time: however many do, they keep the others
 /// from nothing.
@@ -73,6 +82,7 @@ struct Inner {
     /// Places for sources that answered the last time, and for those that did not.
     slots: Semaphore,
     doubtful: Semaphore,
+    beginning: Semaphore,
     look: Notify,
 }
 
@@ -91,7 +101,8 @@ impl Collector {
     /// A collector that reads nothing yet.
     pub fn new(means: Means) -> Self {
         let slots = Semaphore::new(means.config.parallel.max(1));
-        Self(Arc::new(Inner { means, slots, doubtful: Semaphore::new(DOUBTFUL), look: Notify::new() }))
+        let (doubtful, beginning) = (Semaphore::new(DOUBTFUL), Semaphore::new(BEGINNING));
+        Self(Arc::new(Inner { means, slots, doubtful, beginning, look: Notify::new() }))
     }
 
     /// Has it looked at soon which tenants there are, and what is set of them.
@@ -109,22 +120,16 @@ impl Collector {
                 Ok((on, off)) => {
                     followed.retain(|tenant, _| on.contains(tenant));
                     self.0.means.samples.keep_only(&on, self.0.means.clock.now());
-                    let begun: BTreeSet<_> =
-                        on.iter().filter(|tenant| !followed.contains_key(*tenant)).cloned().collect();
-                    let mut clusters = self.0.means.samples.clusters(&begun, self.0.means.clock.now()).await;
-                    board.set(&on, off);
-                    for tenant in begun {
-                        let sources = self.0.means.scrapers.iter().map(|one| one.live.source()).collect();
-                        board.begin(&tenant, sources, clusters.remove(&tenant).unwrap_or_default());
-                        let tasks = self.0.follow(&tenant);
-                        followed.insert(tenant, tasks);
+                    board.set(&on, off, &self.0.sources());
+                    for tenant in on {
+                        followed.entry(tenant).or_insert_with_key(|tenant| self.0.follow(tenant));
                     }
                 }
                 Err(error) => {
                     tracing::warn!(cause = %Chain(&*error), "which tenants are observed cannot be told now: they stay the same");
                 }
             }
-            drop(tokio::time::timeout(LOOK, self.0.look.notified()).await);
+            drop(timeout(LOOK, self.0.look.notified()).await);
         }
     }
 }
@@ -142,13 +147,39 @@ impl Inner {
         Ok(tenants.into_iter().map(|record| record.name).partition(is_on))
     }
 
+    fn sources(&self) -> BTreeSet<Source> {
+        self.means.scrapers.iter().map(|one| one.live.source()).collect()
+    }
+
     fn follow(self: &Arc<Self>, tenant: &TenantName) -> Followed {
+        let begun = begin(Arc::clone(self), tenant.clone()).boxed().shared();
         let one = |scrapers: &Scrapers| {
             let work = follow::follow(Arc::clone(self), tenant.clone(), scrapers.clone());
-            tokio::spawn(work)
+            let begun = begun.clone();
+            tokio::spawn(async move {
+                begun.await;
+                work.await;
+            })
         };
         Followed(self.means.scrapers.iter().map(one).collect())
     }
+}
+
+/// Finds out which clusters a tenant had, before any is read: what cannot be told after some tries is taken for none.
+async fn begin(inner: Arc<Inner>, tenant: TenantName) {
+    let Means { samples, board, clock, .. } = &inner.means;
+    for wait in TRIES {
+        let told = timeout(PATIENCE, async {
+            // Many begin at the same time: they take turns.
+            let _place = inner.beginning.acquire().await;
+            samples.clusters(&tenant, clock.now()).await
+        });
+        if let Ok(Some(incarnations)) = told.await {
+            return board.had(&tenant, incarnations);
+        }
+        tokio::time::sleep(wait).await;
+    }
+    tracing::warn!(tenant.name = %tenant, "samples of another cluster than before may go on as that one's");
 }
 
 /// How often each source is read.

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use rezus_core::base::{TenantName, Timestamp};
 use rezus_core::observed::{Incarnation, Incarnations, Reading, Sampler, Source, cluster_series, clusters};
-use rezus_core::series::{Entry, TENANT, TimeSeries};
+use rezus_core::series::{Entry, TimeSeries};
 
 use crate::error::Chain;
 use queue::Queue;
@@ -98,26 +98,18 @@ impl Samples {
         }
     }
 
-    /// Returns the clusters that tenants had, as far as samples of them are kept.
-    pub async fn clusters(
-        &self,
-        tenants: &BTreeSet<TenantName>,
-        now: Timestamp,
-    ) -> HashMap<TenantName, Incarnations> {
-        if !self.0.is_enabled || tenants.is_empty() {
-            return HashMap::new();
+    /// Returns the clusters that a tenant had, as far as samples of them are kept; nothing where that cannot be told now.
+    pub async fn clusters(&self, tenant: &TenantName, now: Timestamp) -> Option<Incarnations> {
+        if !self.0.is_enabled {
+            return Some(Incarnations::default());
         }
-        let series = match self.0.store.list(&cluster_series(tenants, now)).await {
-            Ok(series) => series,
+        match self.0.store.list(&cluster_series(tenant, now)).await {
+            Ok(series) => Some(clusters(&series)),
             Err(error) => {
-                tracing::warn!(cause = %Chain(&error), "which clusters there were cannot be told now: series of other ones may go on as theirs");
-                return HashMap::new();
+                tracing::warn!(tenant.name = %tenant, cause = %Chain(&error), "which clusters there were cannot be told now");
+                None
             }
-        };
-        let of = |tenant: &TenantName| {
-            clusters(series.iter().filter(|labels| labels.get(TENANT) == tenant.as_str()))
-        };
-        tenants.iter().map(|tenant| (tenant.clone(), of(tenant))).collect()
+        }
     }
 
     fn put(&self, tenant: &TenantName, entries: Vec<Entry>) {

@@ -160,13 +160,7 @@ impl<'a> Poll<'a> {
             // Kubernetes 1.37 has it without the beta.
             answer = self.read(&ask("/apis/metrics.k8s.io/v1/nodes"), until).await;
         }
-        let list = match answer {
-            // An API server whose metrics server is gone answers so for it.
-            Err(Failure::RateLimited { retry_after: None }) => {
-                return Err(Failure::NotInstalled { what: "metrics.k8s.io".to_owned() });
-            }
-            other => other?,
-        };
+        let list = answer?;
         let read = |measured: Measured| {
             Some(Usage {
                 node: text::clean(&measured.metadata.name),

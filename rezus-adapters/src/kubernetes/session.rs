@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rezus_core::base::{Clock, Timestamp};
-use rezus_core::observed::facts::{Facts, Kubernetes};
+use rezus_core::observed::facts::{Facts, Kubernetes, Usage};
 use rezus_core::observed::{Failure, Reading, Session};
 use tokio::sync::watch as channel;
 use tokio::time::Instant;
@@ -25,6 +25,9 @@ const FLOCK: Duration = Duration::from_millis(200);
 /// Older than this, a lease is that of a node that is gone.
 const LEASE_DEAD: Duration = Duration::from_mins(2);
 
+/// How long it is not asked again whether there is a metrics server.
+const NO_METRICS: Duration = Duration::from_hours(1);
+
 /// The requests of a turn that follow each other.
 const REQUESTS: u32 = 5;
 
@@ -39,6 +42,10 @@ pub(super) struct KubernetesSession {
     seen: u64,
     leases: Freshest,
     summaries: Summaries,
+    /// Which cluster it was that answered last, as far as it said.
+    cluster_uid: Option<String>,
+    /// Until when nobody asks whether there is a metrics server, where there is none.
+    no_metrics_until: Option<Instant>,
 }
 
 /// What begins with the first answer: nothing is watched at a server that never gave one.
@@ -90,6 +97,8 @@ impl KubernetesSession {
             seen: 0,
             leases: Freshest::default(),
             summaries: Summaries::default(),
+            cluster_uid: None,
+            no_metrics_until: None,
         }
     }
 
@@ -108,6 +117,9 @@ impl KubernetesSession {
         let version = parts.take("version", poll.version(share(REQUESTS)).await);
         let failed_checks = parts.take("readyz", poll.failed_checks(share(REQUESTS - 1)).await);
         let cluster_uid = parts.take("identity", poll.cluster_uid(share(REQUESTS - 2)).await);
+        if let Some(uid) = &cluster_uid {
+            self.is_cluster(uid);
+        }
         let leases = poll.leases(share(REQUESTS - 3)).await;
         let (server_time, skew_ms) = (wire.date(), wire.skew_ms());
         let leases = parts.take("leases", leases.and_then(|leases| self.leases.newest(leases)));
@@ -115,7 +127,7 @@ impl KubernetesSession {
             // The copy may be old, or nobody can write any more: what they say is told either way.
             parts.failures.push(("leases".to_owned(), Failure::StaleCache));
         }
-        let usage = poll.usage(share(REQUESTS - 4)).await;
+        let usage = self.usage(&mut poll, share(REQUESTS - 4)).await;
         if !parts.proved {
             // A watch that nothing came by proves nothing where nothing else is answered.
             let first = parts.failures.into_iter().next().map(|(_, failure)| failure);
@@ -154,6 +166,36 @@ impl KubernetesSession {
         let facts =
             Kubernetes { version, cluster_uid, server_time, skew_ms, failed_checks, nodes, pods, usage };
         Ok((facts, parts.failures))
+    }
+
+    /// Forgets what was watched and counted where another cluster answers now: its watches would go on where those of the other one
+    /// ended.
+    fn is_cluster(&mut self, uid: &str) {
+        let is_other = self.cluster_uid.replace(uid.to_owned()).is_some_and(|before| before != uid);
+        if is_other {
+            self.watches = None;
+            self.leases = Freshest::default();
+            self.summaries = Summaries::default();
+            self.no_metrics_until = None;
+        }
+    }
+
+    /// What nodes use, as the metrics server tells: where there is none, that is looked at again after an hour.
+    async fn usage(&mut self, poll: &mut Poll<'_>, until: Instant) -> Result<Vec<Usage>, Failure> {
+        let none = || Failure::NotInstalled { what: "metrics.k8s.io".to_owned() };
+        if self.no_metrics_until.is_some_and(|until| Instant::now() < until) {
+            return Err(none());
+        }
+        self.no_metrics_until = None;
+        match poll.usage(until).await {
+            // An API server whose metrics server is gone for now answers so for it.
+            Err(Failure::RateLimited { retry_after: None }) => Err(none()),
+            Err(failure @ Failure::NotInstalled { .. }) => {
+                self.no_metrics_until = Some(Instant::now() + NO_METRICS);
+                Err(failure)
+            }
+            usage => usage,
+        }
     }
 
     fn identity_holds(&self) -> Result<(), Failure> {

@@ -78,6 +78,8 @@ impl Record {
         self.machine = self.known();
         self.failures = vec![("", fault.failure)];
         self.asked_at = Some(now);
+        // How far its clock is off is known no longer: it is asked for again.
+        self.clock_at = None;
     }
 }
 

@@ -156,6 +156,9 @@ pub struct TalosStatus {
     /// Whether its clock follows another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_synced: Option<bool>,
+    /// How far its clock is ahead of rezus' own, in milliseconds. A new number alone makes no new version of the object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_skew_millis: Option<i64>,
     /// The id of its etcd member, in hexadecimal.
     #[serde(rename = "etcdMemberID", skip_serializing_if = "Option::is_none")]
     pub etcd_member_id: Option<String>,
@@ -285,6 +288,9 @@ pub struct KubernetesSummary {
     pub cluster_uid: Option<String>,
     /// How many nodes it has.
     pub nodes: u64,
+    /// How far its API server's clock is ahead of rezus' own, in milliseconds. A new number alone makes no new version of the object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_skew_millis: Option<i64>,
     /// Checks of the API server that fail.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failed_checks: Vec<String>,

@@ -58,6 +58,11 @@ pub enum Failure {
         "its certificate is of another authority of the same name: the cluster was made anew, or its authority exchanged; apply the tenant once, so that the state has the new one"
     )]
     IdentityMismatch,
+    /// Another cluster tells of itself than the one that is known; it is believed when it does so for a minute.
+    #[error(
+        "another cluster answers than the one that is known: it is believed when it does so for a minute, without the other in between"
+    )]
+    AnotherCluster,
     /// The machine waits for its configuration; who says so has proved nothing.
     #[error("the machine is in maintenance mode, as it says itself (unverified)")]
     Maintenance,
@@ -154,7 +159,7 @@ impl Failure {
         match self {
             Self::Unreachable { .. } => "Unreachable",
             Self::TlsRejected { .. } => "TlsRejected",
-            Self::IdentityMismatch => "IdentityMismatch",
+            Self::IdentityMismatch | Self::AnotherCluster => "IdentityMismatch",
             Self::Maintenance => "Maintenance",
             Self::CredentialExpired { .. } => "CredentialExpired",
             Self::CredentialRejected { .. } => "CredentialRejected",

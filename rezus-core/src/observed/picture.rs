@@ -7,7 +7,7 @@ use super::facts::{
     ApiCheck, Etcd, Facts, Kubernetes, MachineMetrics, Member, Node, NodeMetrics, Pods, Talos, TalosMachine,
     Usage,
 };
-use super::{Failure, Incarnation, Incarnations, Observation, Reading, Source};
+use super::{Failure, Incarnation, Incarnations, Observation, Reading, Recognized, Source};
 use crate::base::Timestamp;
 
 /// What is known of one cluster. A part that a reading did not bring stays as it was, with its date: what cannot be read any
@@ -96,19 +96,32 @@ fn renew<T>(part: &mut Option<Observation<T>>, news: Option<T>, observed_at: Tim
 
 impl Picture {
     /// Looks whose news a reading is, which was taken from servers that this authority stands for. Of another cluster than
-    /// before nothing is known yet.
-    pub fn recognize(&mut self, source: Source, reading: &Reading, authority: Option<&str>) -> &Incarnation {
-        if self.incarnations.take(source, reading, authority) {
-            self.kubernetes = KubernetesPicture::default();
-            self.talos = TalosPicture::default();
-            self.metrics.clear();
+    /// before nothing is known yet; what may be another one's is made [`Failure::AnotherCluster`].
+    pub fn recognize(
+        &mut self,
+        source: Source,
+        reading: &mut Reading,
+        authority: Option<&str>,
+    ) -> &Incarnation {
+        match self.incarnations.take(source, reading, authority) {
+            Recognized::Same => {}
+            Recognized::Other => {
+                self.kubernetes = KubernetesPicture::default();
+                self.talos = TalosPicture::default();
+                self.metrics.clear();
+                self.awaited = self.standings.keys().copied().filter(|other| *other != source).collect();
+            }
+            Recognized::Doubted => {
+                reading.facts = None;
+                reading.failures = vec![("all".to_owned(), Failure::AnotherCluster)];
+            }
         }
         self.incarnations.present()
     }
 
     /// Takes in what a turn of reading gave.
-    pub fn take(&mut self, source: Source, reading: Reading) {
-        self.recognize(source, &reading, None);
+    pub fn take(&mut self, source: Source, mut reading: Reading) {
+        self.recognize(source, &mut reading, None);
         self.awaited.remove(&source);
         let Reading { started, finished, facts, failures } = reading;
         let before = self.standings.get(&source);
@@ -162,6 +175,11 @@ impl KubernetesPicture {
         let source = Source::Kubernetes;
         let Kubernetes { version, cluster_uid, server_time, skew_ms, failed_checks, nodes, pods, usage } =
             facts;
+        let is_other = |uid: &String| self.cluster_uid.as_ref().is_some_and(|known| known.value != *uid);
+        if cluster_uid.as_ref().is_some_and(is_other) {
+            // The old one went on answering when the new one was known already by what Talos told.
+            *self = Self::default();
+        }
         renew(&mut self.skew_ms, skew_ms, at, source);
         renew(&mut self.version, version, at, source);
         renew(&mut self.cluster_uid, cluster_uid, at, source);
@@ -180,6 +198,10 @@ impl TalosPicture {
     fn take(&mut self, facts: Talos, at: Timestamp) -> usize {
         let source = Source::Talos;
         let Talos { cluster_id, cluster_name: _, members, machines, etcd } = facts;
+        let is_other = |id: &String| self.cluster_id.as_ref().is_some_and(|known| known.value != *id);
+        if cluster_id.as_ref().is_some_and(is_other) {
+            *self = Self::default();
+        }
         renew(&mut self.cluster_id, cluster_id, at, source);
         renew(&mut self.members, members, at, source);
         let listed_at = etcd.as_ref().and_then(|etcd| etcd.listed_at).unwrap_or(at);
@@ -248,12 +270,19 @@ mod tests {
         let machine = MachineMetrics { asked: "10.0.0.1".to_owned(), ..MachineMetrics::default() };
         let metrics = NodeMetrics { machines: vec![machine] };
         picture.take(Source::NodeMetrics, reading(12, Some(Facts::NodeMetrics(metrics)), &[]));
+        let first = picture.clone();
         picture.take(Source::Kubernetes, reading(20, Some(kubernetes(None, "b", None)), &[]));
+        // It is not believed at once: till then it told nothing.
+        assert_eq!((&picture.kubernetes, &picture.talos), (&first.kubernetes, &first.talos));
+        let silence = picture.standings[&Source::Kubernetes].silence();
+        assert_eq!(silence.map(Failure::reason), Some("IdentityMismatch"));
+        picture.take(Source::Kubernetes, reading(80, Some(kubernetes(None, "b", None)), &[]));
         assert_eq!((picture.kubernetes.version.as_ref(), picture.kubernetes.nodes.as_ref()), (None, None));
         assert_eq!((picture.incarnations.present().number, picture.metrics.len()), (2, 0));
         assert_eq!(picture.talos, TalosPicture::default());
-        // How reading goes is not of the cluster.
-        assert_eq!(picture.standings[&Source::Kubernetes].answered_at, Some(at(20)));
+        // How reading goes is not of the cluster; what the others tell of this one is waited for.
+        assert_eq!(picture.standings[&Source::Kubernetes].answered_at, Some(at(80)));
+        assert_eq!(picture.awaited, [Source::Talos, Source::NodeMetrics].into());
     }
 
     #[test]

@@ -7,7 +7,7 @@
 mod metrics;
 mod told;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{Failure, Incarnation, Reading, Source};
@@ -175,12 +175,12 @@ fn ended(live: BTreeMap<Labels, f64>, at: Timestamp) -> Vec<Entry> {
     live.into_keys().map(|labels| Entry { labels, sample: Sample { at, value: STALE } }).collect()
 }
 
-/// Which series tell what clusters these tenants had until now.
-pub fn cluster_series(tenants: &BTreeSet<TenantName>, now: Timestamp) -> Selection {
+/// Which series tell what clusters a tenant had until now.
+pub fn cluster_series(tenant: &TenantName, now: Timestamp) -> Selection {
     // The name is ours, and sound.
     let matcher = Matcher::new(NAME, Operator::Equal, metrics::CLUSTER_INFO.name).ok();
     Selection {
-        tenants: Some(tenants.clone()),
+        tenants: Some([tenant.clone()].into()),
         matchers: matcher.into_iter().collect(),
         from: Timestamp::from_millis(0),
         to: now,

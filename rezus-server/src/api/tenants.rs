@@ -105,6 +105,7 @@ pub(super) async fn remove(
     plane.runs.remove_tenant(&name).await?;
     plane.reader.plaintexts().forget(&name);
     plane.desk.forget(&name);
+    plane.collector.look();
     tracing::info!(tenant.name = %name, forced = removal.force, "tenant deleted with its history");
     Ok(StatusCode::NO_CONTENT)
 }

@@ -55,12 +55,12 @@ impl Board {
     }
 
     /// Looks whose news a reading is, which was taken from servers that this authority stands for. What was known of another
-    /// cluster is forgotten.
+    /// cluster is forgotten; what may be another one's is made none.
     pub fn recognize(
         &self,
         tenant: &TenantName,
         source: Source,
-        reading: &Reading,
+        reading: &mut Reading,
         authority: Option<&str>,
     ) -> Incarnation {
         let mut held = self.held();
@@ -68,11 +68,11 @@ impl Board {
         Arc::make_mut(picture).recognize(source, reading, authority).clone()
     }
 
-    /// Begins to observe a tenant by these sources, which had these clusters until now.
-    pub fn begin(&self, tenant: &TenantName, sources: BTreeSet<Source>, incarnations: Incarnations) {
-        let mut held = self.held();
-        let picture = Arc::make_mut(held.pictures.entry(tenant.clone()).or_default());
-        (picture.awaited, picture.incarnations) = (sources, incarnations);
+    /// Says which clusters a tenant had until it is observed.
+    pub fn had(&self, tenant: &TenantName, incarnations: Incarnations) {
+        if let Some(picture) = self.held().pictures.get_mut(tenant) {
+            Arc::make_mut(picture).incarnations = incarnations;
+        }
     }
 
     /// Says that a tenant has nothing that is read so, and no turn of it is to be waited for.
@@ -129,12 +129,13 @@ impl Board {
         self.held().pictures.iter().map(of).collect()
     }
 
-    /// Says who is to be observed, and who is not. What is known of others is forgotten. Of whoever is to be, it is known
-    /// that nothing is known yet.
-    pub fn set(&self, on: &BTreeSet<TenantName>, off: BTreeSet<TenantName>) {
+    /// Says who is to be observed, by these sources, and who is not. What is known of others is forgotten. Of whoever is to be,
+    /// it is known that nothing is known yet.
+    pub fn set(&self, on: &BTreeSet<TenantName>, off: BTreeSet<TenantName>, sources: &BTreeSet<Source>) {
         let mut held = self.held();
         for tenant in on {
-            held.pictures.entry(tenant.clone()).or_default();
+            let begun = || Arc::new(Picture { awaited: sources.clone(), ..Picture::default() });
+            held.pictures.entry(tenant.clone()).or_insert_with(begun);
         }
         let mut changed: BTreeSet<TenantName> =
             held.pictures.keys().filter(|tenant| !on.contains(*tenant)).cloned().collect();

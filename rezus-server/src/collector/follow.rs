@@ -66,13 +66,21 @@ pub(super) async fn follow(inner: Arc<Inner>, tenant: TenantName, scrapers: Scra
             retry_after(reading.as_ref()).unwrap_or_else(|| back_off(silent, every))
         } else {
             silent = 0;
-            every
+            // Whoever asks for fewer requests of some kind gets fewer of all.
+            let is_too_much =
+                |(_, failure): &(String, Failure)| matches!(failure, Failure::RateLimited { .. });
+            match &reading {
+                Some(reading) if reading.failures.iter().any(is_too_much) => {
+                    retry_after(Some(reading)).unwrap_or_default().max(every.saturating_mul(2))
+                }
+                _ => every,
+            }
         };
-        if let Some(reading) = reading {
+        if let Some(mut reading) = reading {
             let (expires_at, authority) = opened
                 .as_ref()
                 .map_or((None, None), |opened| (opened.expires_at, opened.authority.as_deref()));
-            let incarnation = inner.means.board.recognize(&tenant, source, &reading, authority);
+            let incarnation = inner.means.board.recognize(&tenant, source, &mut reading, authority);
             inner.means.samples.take(&tenant, source, &reading, &incarnation, expires_at, every);
             inner.means.board.take(&tenant, source, reading);
         }

@@ -3,6 +3,7 @@
 
 mod claims;
 mod departed;
+mod happened;
 mod machine;
 mod memory;
 mod parts;
@@ -16,7 +17,7 @@ use rezus_core::base::Timestamp;
 use rezus_core::client::{MachineSpec, NodeGroupSpec};
 use rezus_core::observed::facts::{Node, Talos};
 use rezus_core::observed::judge::{self, Health, Leases};
-use rezus_core::observed::{Claim, Found, Freshness, Matches, Picture, matched};
+use rezus_core::observed::{Claim, Found, Freshness, Matches, Pace, Picture, matched};
 
 use super::item::Piece;
 use super::kinds::{KindInfo, MACHINE, NODE_GROUP, TENANT};
@@ -24,7 +25,6 @@ use super::observed;
 use crate::collector::Paces;
 use machine::Judged;
 pub(super) use memory::{Memory, SampledAs, is_suspicious};
-use tenant::UNDECLARED;
 
 /// What a tenant declares, as far as it is put beside anything.
 #[derive(Debug, Default)]
@@ -78,19 +78,16 @@ pub(super) fn join(
     let Some(picture) = picture else { return off(declared, now) };
     let seen = Seen::of(picture, paces, now);
     let mut joined = Joined { next_turn: seen.next_turn(), ..Joined::default() };
-    let incarnation = picture.incarnations.present().number;
-    if memory.is_of_another(incarnation) {
-        joined.events.push(rebuilt(incarnation, now));
-    }
+    let incarnation = picture.incarnations.told();
+    let rebuilt = incarnation.filter(|number| memory.is_of_another(*number));
     let claims: Vec<_> =
         declared.machines.iter().map(|(name, machine)| claims::claim(name, machine)).collect();
     let matches = matched(&claims, seen.nodes, Some(&seen.talos), &memory.identities);
-    joined.events.extend(replaced(&claims, &matches, now));
+    let replaced = replaced(&claims, &matches);
     memory.remember(&claims, &matches);
-    if seen.of_nodes == Freshness::Fresh {
-        let names = claims.iter().map(|claim| claim.name.as_str());
-        let went = memory.departed.look(names, &matches, now);
-        joined.events.extend(went.iter().take(UNDECLARED).map(|name| gone(name, now)));
+    let mut went = Vec::new();
+    if seen.tells_who_is_there() {
+        went = memory.departed.look(&claims, &matches, now);
     }
     let departed = memory.departed.gone(now).clone();
     let next_turn = joined.next_turn.into_iter().chain(memory.departed.next_turn());
@@ -121,52 +118,22 @@ pub(super) fn join(
     }
     let undeclared = matches.unclaimed.len() + matches.stale.len();
     let counts = judge::counts(judged.values().map(|(health, _)| health), undeclared);
-    let told = tenant::tenant(&counts, &matches, &departed, &seen, etcd.as_ref());
+    let clocks = tenant::clocks(&seen, memory);
+    let told = tenant::tenant(&counts, &matches, &departed, &seen, etcd.as_ref(), clocks.as_ref());
     joined.tenant = memory.show(&TENANT, "", told, now, &mut joined.events);
+    // What changed of the objects comes first: of many machines that went at once not each is told.
+    joined.events.extend(rebuilt.map(|incarnation| happened::rebuilt(incarnation, now)));
+    joined.events.extend(happened::gone(&went, now));
+    joined.events.extend(happened::replaced(&replaced, now));
     memory.keep_only(declared);
     joined
 }
 
 /// Machines that are others than before, under the same names.
-fn replaced<'a>(
-    claims: &'a [Claim],
-    matches: &'a Matches<'_>,
-    now: Timestamp,
-) -> impl Iterator<Item = Transition> + 'a {
+fn replaced(claims: &[Claim], matches: &Matches<'_>) -> Vec<String> {
     let is_replaced = |found: &Found| matches!(found, Found::Matched { replaced: Some(_), .. });
-    let those = claims.iter().zip(&matches.found).filter(move |(_, found)| is_replaced(found));
-    those.map(move |(claim, _)| Transition {
-        kind: &MACHINE,
-        name: claim.name.clone(),
-        is_warning: false,
-        reason: "Replaced".to_owned(),
-        message: "another machine, or another installation of it, answers in its place now".to_owned(),
-        at: now,
-    })
-}
-
-/// Another cluster, in the place of the one before.
-fn rebuilt(incarnation: u32, now: Timestamp) -> Transition {
-    Transition {
-        kind: &TENANT,
-        name: String::new(),
-        is_warning: false,
-        reason: "Rebuilt".to_owned(),
-        message: format!("another cluster answers in its place now: its incarnation is {incarnation}"),
-        at: now,
-    }
-}
-
-/// A node that is not there any more, nor declared.
-fn gone(node: &str, now: Timestamp) -> Transition {
-    Transition {
-        kind: &TENANT,
-        name: String::new(),
-        is_warning: false,
-        reason: "Gone".to_owned(),
-        message: format!("the node {node} is not there any more, and no machine declares it"),
-        at: now,
-    }
+    let those = claims.iter().zip(&matches.found).filter(|(_, found)| is_replaced(found));
+    those.map(|(claim, _)| claim.name.clone()).collect()
 }
 
 /// Says of everything that nobody looks.
@@ -188,6 +155,8 @@ struct Seen<'p> {
     nodes: &'p [Node],
     /// How new the nodes are.
     of_nodes: Freshness,
+    /// How new what they say of themselves is: where no lease is renewed any more, nobody can write it.
+    of_node_status: Freshness,
     /// What their leases say together.
     leases: Leases,
     /// Members and machines that are known.
@@ -215,7 +184,19 @@ impl<'p> Seen<'p> {
         };
         let nodes: &[Node] = known.map_or(&[], |nodes| &nodes.value);
         let leases = Leases::of(nodes, picture.kubernetes.server_time);
-        Self { picture, nodes, of_nodes, leases, talos, paces, now }
+        let is_frozen = matches!(leases, Leases::AllStale { dead: true, .. });
+        let of_node_status = if is_frozen { of_nodes.max(Freshness::Stale) } else { of_nodes };
+        Self { picture, nodes, of_nodes, of_node_status, leases, talos, paces, now }
+    }
+
+    /// Tells whether all that ever told of machines did so lately: what is not told of is not there.
+    fn tells_who_is_there(&self) -> bool {
+        let is_fresh = |pace: Pace, at| pace.freshness(at, self.now) == Freshness::Fresh;
+        let nodes = self.picture.kubernetes.nodes.as_ref().map(|seen| seen.observed_at);
+        let members = self.picture.talos.members.as_ref().map(|seen| seen.observed_at);
+        nodes.is_none_or(|at| is_fresh(self.paces.kubernetes, at))
+            && members.is_none_or(|at| is_fresh(self.paces.talos, at))
+            && (nodes.is_some() || members.is_some())
     }
 
     /// Tells whether the first turn of any source has not come to an end.

@@ -141,3 +141,19 @@ async fn a_watch_that_is_refused_later_ends_what_it_told() {
     lab.fake.heal();
     whole(session.read(AMPLE).await);
 }
+
+/// Its watches would go on where those of the other one ended, and its nodes would be taken for the new one's.
+#[tokio::test]
+async fn another_cluster_at_the_same_place_is_listed_anew() {
+    let lab = Lab::start().await;
+    let mut session = lab.open();
+    let lists = || ["/api/v1/nodes", "/api/v1/pods"].map(|path| lab.fake.asked()[path]);
+    whole(session.read(AMPLE).await);
+    whole(session.read(AMPLE).await);
+    assert_eq!(lists(), [1, 1]);
+    lab.fake.set_cluster_uid("another");
+    let facts = whole(session.read(AMPLE).await);
+    assert_eq!((facts.cluster_uid.as_deref(), lists()), (Some("another"), [2, 2]));
+    whole(session.read(AMPLE).await);
+    assert_eq!(lists(), [2, 2]);
+}

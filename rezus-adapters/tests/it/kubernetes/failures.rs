@@ -51,8 +51,9 @@ async fn certificates_are_refused_by_cause() {
     ];
     for (fault, expected) in faults {
         let failure = failure_of(fault).await;
-        let Failure::TlsRejected { fault: told, .. } = &failure else { panic!("{fault:?}: {failure:?}") };
+        let Failure::TlsRejected { fault: told, detail } = &failure else { panic!("{fault:?}: {failure:?}") };
         assert_eq!(*told, expected, "{failure:?}");
+        assert_eq!(detail.contains("certSANs"), expected == TlsFault::NameMismatch, "{failure:?}");
     }
 }
 

@@ -132,3 +132,15 @@ async fn an_event_that_is_too_large_is_not_read() {
     assert!(whole(session.read(AMPLE).await).nodes.unwrap()[0].unschedulable);
     assert_eq!(lab.fake.asked()["/api/v1/nodes"], 2);
 }
+
+#[tokio::test]
+async fn a_metrics_server_that_is_not_there_is_not_looked_for_in_every_turn() {
+    let lab = Lab::start().await;
+    lab.fake.uninstall_metrics();
+    let mut session = lab.open();
+    let asked = || lab.fake.asked()["/apis/metrics.k8s.io/v1beta1/nodes"];
+    for _ in 0..3 {
+        some(session.read(AMPLE).await);
+    }
+    assert_eq!(asked(), 1);
+}

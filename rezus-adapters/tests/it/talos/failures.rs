@@ -77,6 +77,7 @@ async fn each_wrong_certificate_has_its_name() {
     ] {
         let failure = behind(door).await;
         assert!(is_rejected(&failure, fault), "{door:?}: {failure:?}");
+        assert_eq!(failure.to_string().contains("certSANs"), fault == TlsFault::NameMismatch, "{failure:?}");
     }
 }
 

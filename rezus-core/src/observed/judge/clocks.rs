@@ -24,7 +24,7 @@ pub struct ClockSeen<'a> {
 
 /// Judges clocks: [`Holds::True`] where one is off, which is a warning. Nothing where none was told of.
 ///
-/// How far is said in steps, so that a clock that drifts is not news with each turn.
+/// How far is not said: a clock that drifts would be news with each turn.
 pub fn clocks(seen: &[ClockSeen<'_>]) -> Option<Health> {
     let is_told = |clock: &ClockSeen<'_>| {
         clock.skew_ms.is_some() || clock.offset_ms.is_some() || clock.synced.is_some()
@@ -47,15 +47,16 @@ pub fn clocks(seen: &[ClockSeen<'_>]) -> Option<Health> {
     };
     let mut findings = Vec::new();
     if let Some(skew) = own {
-        let far = far(skew.saturating_neg(), "those of the cluster");
-        findings.push(format!("rezus' own clock is {far}"));
+        let side = side(skew.saturating_neg());
+        findings.push(format!("rezus' own clock is more than 5 seconds {side} those of the cluster"));
     }
     let mut unsynced = BTreeSet::new();
     for clock in &told {
         let skew = clock.skew_ms.filter(|skew| own.is_none() && off(skew)).map(|skew| (skew, "rezus' own"));
         let offset = clock.offset_ms.filter(off).map(|offset| (offset, "the one that it follows"));
         if let Some((millis, other)) = skew.or(offset) {
-            findings.push(format!("the clock of {} is {}", clock.of, far(millis, other)));
+            let side = side(millis);
+            findings.push(format!("the clock of {} is more than 5 seconds {side} {other}", clock.of));
         } else if clock.synced == Some(false) {
             unsynced.insert(clock.of);
         }
@@ -86,11 +87,7 @@ const fn millis_of(span: Duration) -> u64 {
     span.as_secs() * 1_000
 }
 
-/// How far, in steps.
-fn far(millis: i64, other: &str) -> String {
-    const STEPS: [(u64, &str); 5] =
-        [(86_400, "a day"), (3_600, "an hour"), (600, "10 minutes"), (60, "a minute"), (0, "5 seconds")];
-    let seconds = millis.unsigned_abs() / 1_000;
-    let step = STEPS.into_iter().find(|(least, _)| seconds >= *least).map_or("", |(_, step)| step);
-    format!("more than {step} {} {other}", if millis < 0 { "behind" } else { "ahead of" })
+/// On which side of another one a clock is.
+const fn side(millis: i64) -> &'static str {
+    if millis < 0 { "behind" } else { "ahead of" }
 }

@@ -240,10 +240,9 @@ fn findings(
             say(EtcdHealth::Degraded, "MemberUnstarted", format!("member {name} never started"));
         }
         let since = seen.learners.get(&member.id).filter(|_| member.is_learner);
-        if let Some(age) =
-            since.map(|since| seen.now.since(*since)).filter(|age| *age > seen.learner_patience)
-        {
-            let message = format!("member {name} is a learner for {} min", age.as_secs() / 60);
+        if since.is_some_and(|since| seen.now.since(*since) > seen.learner_patience) {
+            let minutes = seen.learner_patience.as_secs() / 60;
+            let message = format!("member {name} is a learner for more than {minutes} min");
             say(EtcdHealth::Degraded, "LearnerStuck", message);
         }
     }
@@ -265,8 +264,9 @@ fn of_member(status: &EtcdStatus, quota: u64, say: &mut impl FnMut(EtcdHealth, &
     let id = status.member_id;
     let backlog = status.raft_index.saturating_sub(status.raft_applied_index);
     if backlog >= BACKLOG {
-        let refused = if backlog >= BACKLOG_LIMIT { ": writes are refused" } else { "" };
-        let message = format!("member {id:016x} has {backlog} entries to apply{refused}");
+        let (least, refused) =
+            if backlog >= BACKLOG_LIMIT { (BACKLOG_LIMIT, ": writes are refused") } else { (BACKLOG, "") };
+        let message = format!("member {id:016x} has {least} entries to apply or more{refused}");
         say(EtcdHealth::Degraded, "ApplyBacklog", message);
     }
     let size = u128::from(status.db_size) * 100;

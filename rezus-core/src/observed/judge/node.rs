@@ -112,9 +112,11 @@ pub fn node(node: &Node, leases: Leases, server_version: Option<&str>) -> NodeVe
     if let Some(ready) = ready.filter(|ready| ready.status == Holds::Unknown) {
         return verdict(NodeWord::Unreachable, said(ready), ready.since);
     }
-    if let Some(age) = age.filter(|age| *age > DEAD) {
-        let message =
-            format!("its lease was not renewed for {} s, though those of others are", age.as_secs());
+    if age.is_some_and(|age| age > DEAD) {
+        let message = format!(
+            "its lease was not renewed for more than {} s, though those of others are",
+            DEAD.as_secs()
+        );
         return verdict(NodeWord::Unreachable, message, node.lease_renewed_at);
     }
     let Some(ready) = ready else {
@@ -156,7 +158,9 @@ fn odd_taint(node: &Node) -> Option<String> {
 fn odd_lease(leases: Leases, age: Option<Duration>) -> Option<String> {
     match (leases, age) {
         (Leases::Renewed { .. }, None) => Some("it has no lease, though others do".to_owned()),
-        (_, Some(age)) if age > STALE => Some(format!("its lease was not renewed for {} s", age.as_secs())),
+        (_, Some(age)) if age > STALE => {
+            Some(format!("its lease was not renewed for more than {} s", STALE.as_secs()))
+        }
         (_, _) => None,
     }
 }

@@ -36,7 +36,14 @@ impl Identity {
     /// Tells whether that is another machine, or another installation of it; never by what either does not know.
     pub(super) fn is_other(&self, now: &Self) -> bool {
         let differ = |before: &str, now: &str| !before.is_empty() && !now.is_empty() && before != now;
-        differ(&self.machine_id, &now.machine_id)
+        let is_unknown = |before: &str, now: &str| before.is_empty() || now.is_empty();
+        // Where neither id is known of both, a Node that was made anew for another boot is another machine.
+        let is_anew = is_unknown(&self.machine_id, &now.machine_id)
+            && is_unknown(&self.system_uuid, &now.system_uuid)
+            && differ(&self.boot_id, &now.boot_id)
+            && differ(&self.node_uid, &now.node_uid);
+        is_anew
+            || differ(&self.machine_id, &now.machine_id)
             || differ(&self.system_uuid.to_lowercase(), &now.system_uuid.to_lowercase())
     }
 

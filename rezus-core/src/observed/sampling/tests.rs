@@ -1,5 +1,6 @@
 //! Laws of sampling.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use proptest::prelude::*;
@@ -21,7 +22,11 @@ fn sampler() -> Sampler {
 /// The first cluster, and what it is known by.
 fn first() -> Incarnation {
     let (uid, id) = (Some("uid-1".to_owned()), Some("id-1".to_owned()));
-    Incarnation { number: 1, marks: Marks { cluster_uid: uid, cluster_id: id, ..Marks::default() } }
+    let authorities = [(Source::Talos, "key".to_owned())].into();
+    Incarnation {
+        number: 1,
+        marks: Marks { cluster_uid: uid, cluster_id: id, authorities, ..Marks::default() },
+    }
 }
 
 fn at(millis: i64) -> Timestamp {
@@ -264,7 +269,8 @@ fn series_of_another_cluster_are_others_and_say_so() {
         sampler.take(source, &reading(0, Some(facts)), &first(), None, EVERY);
     }
     let live = sampler.live();
-    let marks = Marks { cluster_uid: Some("uid-2".to_owned()), ..Marks::default() };
+    let authorities = [(Source::Kubernetes, "key-2".to_owned())].into();
+    let marks = Marks { authorities, ..Marks::default() };
     let second = Incarnation { number: 2, marks };
     let nodes = || Some(cluster(&[("a", true)]));
     let entries = sampler.take(Source::Kubernetes, &reading(1_000, nodes()), &second, None, EVERY);
@@ -288,7 +294,7 @@ fn series_of_another_cluster_are_others_and_say_so() {
     assert_eq!(clusters(info), Incarnations::of(expected));
     let odd = Labels::new([(NAME, "rezus_cluster_info"), ("incarnation", "-1")]).unwrap();
     assert_eq!(clusters([&odd]), Incarnations::default());
-    let wanted = cluster_series(&BTreeSet::from([TenantName::parse("prod").unwrap()]), at(9));
+    let wanted = cluster_series(&TenantName::parse("prod").unwrap(), at(9));
     let wanted: BTreeSet<&str> =
         entries.iter().filter(|it| wanted.is_of(&it.labels)).map(|it| it.labels.get(NAME)).collect();
     assert_eq!(wanted, ["rezus_cluster_info"].into());

@@ -20,6 +20,7 @@ const CONDITIONS: [&str; 4] = ["MemoryPressure", "DiskPressure", "PIDPressure", 
 const SOURCE: &str = "source";
 const INCARNATION: &str = "incarnation";
 const CLUSTER: &str = "cluster";
+const AUTHORITY: &str = "authority";
 
 /// The clusters that a tenant had, as the labels of those of its series say that [`super::cluster_series`] selects.
 pub fn clusters<'l>(series: impl IntoIterator<Item = &'l Labels>) -> Incarnations {
@@ -32,13 +33,18 @@ pub fn clusters<'l>(series: impl IntoIterator<Item = &'l Labels>) -> Incarnation
                 Err(_) => continue,
             },
         };
-        let cluster = Some(labels.get(CLUSTER).to_owned()).filter(|cluster| !cluster.is_empty());
+        let Some(source) = Source::ALL.into_iter().find(|source| source.as_str() == labels.get(SOURCE))
+        else {
+            continue;
+        };
+        let told = |name: &str| Some(labels.get(name).to_owned()).filter(|value| !value.is_empty());
         let marks = known.entry(number).or_default();
-        if labels.get(SOURCE) == Source::Kubernetes.as_str() {
-            marks.cluster_uid = cluster;
-        } else if labels.get(SOURCE) == Source::Talos.as_str() {
-            marks.cluster_id = cluster;
+        match source {
+            Source::Kubernetes => marks.cluster_uid = told(CLUSTER).or(marks.cluster_uid.take()),
+            Source::Talos => marks.cluster_id = told(CLUSTER).or(marks.cluster_id.take()),
+            Source::NodeMetrics => {}
         }
+        marks.authorities.extend(told(AUTHORITY).map(|key| (source, key)));
     }
     Incarnations::of(known)
 }
@@ -70,14 +76,8 @@ impl<'t> Told<'t> {
         if let Some(expires_at) = expires_at {
             self.put(&metrics::CREDENTIAL_REMAINING, &[], seconds(expires_at) - seconds(*finished));
         }
-        let marks = &self.incarnation.marks;
-        let cluster = match facts {
-            Some(Facts::Kubernetes(_)) => marks.cluster_uid.as_deref(),
-            Some(Facts::Talos(_)) => marks.cluster_id.as_deref(),
-            Some(Facts::NodeMetrics(_)) | None => None,
-        };
-        if let Some(cluster) = cluster {
-            self.put(&metrics::CLUSTER_INFO, &[(CLUSTER, cluster)], 1.0);
+        if facts.is_some() {
+            self.cluster();
         }
         match facts {
             Some(Facts::Kubernetes(facts)) => self.kubernetes(facts),
@@ -88,6 +88,21 @@ impl<'t> Told<'t> {
                 }
             }
             None => {}
+        }
+    }
+
+    /// By what the cluster is known that this source tells of.
+    fn cluster(&mut self) {
+        let marks = &self.incarnation.marks;
+        let cluster = match self.source {
+            Source::Kubernetes => marks.cluster_uid.as_deref(),
+            Source::Talos => marks.cluster_id.as_deref(),
+            Source::NodeMetrics => None,
+        };
+        let authority = marks.authorities.get(&self.source).map(String::as_str);
+        if cluster.or(authority).is_some() {
+            let labels = [(CLUSTER, cluster.unwrap_or_default()), (AUTHORITY, authority.unwrap_or_default())];
+            self.put(&metrics::CLUSTER_INFO, &labels, 1.0);
         }
     }
 

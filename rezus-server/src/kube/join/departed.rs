@@ -1,10 +1,10 @@
-//! Nodes that were there and are gone: shown for a day, then forgotten.
+//! Machines that were there and are gone: shown for a day, then forgotten.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use rezus_core::base::Timestamp;
-use rezus_core::observed::{Found, Matches, Seen};
+use rezus_core::observed::{Claim, Found, Matches, Seen};
 
 /// For how long what is gone is shown.
 const SHOWN_FOR: Duration = Duration::from_hours(24);
@@ -15,48 +15,48 @@ const MOST: usize = 1_000;
 /// What was there, and what is there no more.
 #[derive(Debug, Default)]
 pub(super) struct Departed {
-    /// The nodes, by name; of those that are declared, by which machine.
+    /// Nodes and members of Talos, by the node's name; of those that are declared, by which machine.
     present: BTreeMap<String, Option<String>>,
     /// Since when.
     gone: BTreeMap<String, Timestamp>,
 }
 
 impl Departed {
-    /// Compares the nodes that are there now with those that were; `claims` are the machines that are declared, in the order of what
-    /// was found. Returns the names of those that went.
+    /// Compares what is there now with what was, given machines that are declared and what became of each. Returns the names of those
+    /// that went.
     ///
-    /// What is declared and not there is missing, not gone; what Talos still tells of is there.
-    pub(super) fn look<'m>(
-        &mut self,
-        claims: impl Iterator<Item = &'m str>,
-        matches: &Matches<'_>,
-        now: Timestamp,
-    ) -> Vec<String> {
-        let mut missing = BTreeSet::new();
-        let mut nodes: BTreeMap<&str, Option<&str>> =
+    /// What is declared and not there is missing, not gone.
+    pub(super) fn look(&mut self, claims: &[Claim], matches: &Matches<'_>, now: Timestamp) -> Vec<String> {
+        let has_name = |one: &Seen<'_>| one.node.is_some() || one.member.is_some();
+        let mut there: BTreeMap<&str, Option<&str>> =
             matches.stale.iter().map(|node| (node.name.as_str(), None)).collect();
-        nodes.extend(matches.seen.iter().filter_map(|one| Some((one.node?.name.as_str(), None))));
-        for (claim, found) in claims.zip(&matches.found) {
+        there.extend(matches.seen.iter().filter(|one| has_name(one)).map(|one| (one.name(), None)));
+        let (mut missing, mut looked_for) = (BTreeSet::new(), BTreeSet::new());
+        for (claim, found) in claims.iter().zip(&matches.found) {
             match found {
                 Found::Matched { seen, .. } => {
-                    let node = matches.seen.get(*seen).and_then(|one| one.node);
-                    nodes.extend(node.map(|node| (node.name.as_str(), Some(claim))));
+                    let one = matches.seen.get(*seen).filter(|one| has_name(one));
+                    there.extend(one.map(|one| (one.name(), Some(claim.name.as_str()))));
                 }
-                Found::Missing => drop(missing.insert(claim)),
+                Found::Missing => {
+                    missing.insert(claim.name.as_str());
+                    looked_for.insert(claim.hostname.as_deref().unwrap_or(&claim.name));
+                }
                 Found::Ambiguous { .. } => {}
             }
         }
-        let told: BTreeSet<&str> = matches.seen.iter().map(Seen::name).collect();
         let mut went = Vec::new();
         self.present.retain(|name, claim| {
-            let is_there = nodes.contains_key(name.as_str()) || told.contains(name.as_str());
-            let is_missing = claim.as_deref().is_some_and(|claim| missing.contains(claim));
+            let is_there = there.contains_key(name.as_str());
+            let is_missing = looked_for.contains(name.as_str())
+                || claim.as_deref().is_some_and(|claim| missing.contains(claim));
             if !is_there && !is_missing {
                 went.push(name.clone());
             }
             is_there || is_missing
         });
-        for (name, claim) in nodes {
+        self.gone.retain(|name, _| !looked_for.contains(name.as_str()));
+        for (name, claim) in there {
             self.gone.remove(name);
             self.present.insert(name.to_owned(), claim.map(ToOwned::to_owned));
         }

@@ -54,7 +54,7 @@ pub(super) fn judge(spec: &MachineSpec, found: &Found, matches: &Matches<'_>, se
     };
     let nodes_at = seen.picture.kubernetes.nodes.as_ref().map(|nodes| nodes.observed_at);
     if let (Some(node), Some(verdict), Some(at)) = (node, &verdict, nodes_at) {
-        let mut status = parts::node(node, at, seen.of_nodes);
+        let mut status = parts::node(node, at, seen.of_node_status);
         verdict.word.reason().clone_into(&mut status.health);
         status.message.clone_from(&verdict.message);
         news.node = Some(status);
@@ -83,12 +83,7 @@ pub(super) fn judge(spec: &MachineSpec, found: &Found, matches: &Matches<'_>, se
         Row::default().text(Some(holds(health.holds))),
         observed_at.map_or_else(|| Row::default().unknown(), |at| Row::default().age(at)),
     ];
-    let ready = Said {
-        kind: "Ready",
-        holds: holds(health.holds),
-        reason: health.reason.clone(),
-        message: health.message.clone(),
-    };
+    let ready = Said::new("Ready", holds(health.holds), &health.reason, health.message.clone());
     let of_node = node.map(|node| &node.name);
     let of_talos = machine.map(|machine| machine.node_name.as_ref().unwrap_or(&machine.asked));
     let of_metrics = metrics.map(|(one, _)| one.value.node_name.as_ref().unwrap_or(&one.value.asked));

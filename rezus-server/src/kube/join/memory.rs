@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rezus_core::base::Timestamp;
+use rezus_core::observed::judge::Health;
 use rezus_core::observed::{Claim, Found, Identity, Matches};
 use serde::Serialize;
 
@@ -45,6 +46,8 @@ pub(in crate::kube) struct Memory {
     pub(super) turn: Option<Timestamp>,
     /// Of which cluster all of that is.
     pub(super) incarnation: Option<u32>,
+    /// What was said of clocks when one was seen to be off last.
+    pub(super) skewed: Option<(Health, Timestamp)>,
     /// What was there when it was looked last, and since when what is not there any more.
     pub(super) departed: Departed,
     shown: HashMap<(&'static str, String), Shown>,
@@ -80,9 +83,16 @@ pub(super) struct Said {
     pub(super) holds: &'static str,
     pub(super) reason: String,
     pub(super) message: String,
+    /// What of the message is news where it is another one than before.
+    pub(super) gist: String,
 }
 
 impl Said {
+    /// All of whose message is news.
+    pub(super) fn new(kind: &'static str, holds: &'static str, reason: &str, message: String) -> Self {
+        Self { kind, holds, reason: reason.to_owned(), gist: message.clone(), message }
+    }
+
     /// Tells whether it is as it should not be.
     fn is_warning(&self) -> bool {
         if self.kind == CLOCK_SKEW { self.holds == "True" } else { self.holds != "True" }
@@ -116,7 +126,7 @@ impl Memory {
         self.identities.clear();
         self.learners.clear();
         self.behind.clear();
-        self.turn = None;
+        (self.turn, self.skewed) = (None, None);
         self.departed = Departed::default();
         true
     }
@@ -176,7 +186,7 @@ impl Memory {
         let mut since = Vec::with_capacity(told.conditions.len());
         let mut conditions: Vec<Condition> = Vec::with_capacity(told.conditions.len());
         for (place, said) in told.conditions.into_iter().enumerate() {
-            for text in [said.kind, said.holds, &said.reason, &said.message] {
+            for text in [said.kind, said.holds, &said.reason, &said.gist] {
                 hasher.write(text.as_bytes());
                 hasher.write_u8(0xff);
             }

@@ -105,6 +105,7 @@ pub(super) fn talos(seen: &Observation<TalosMachine>, freshness: Freshness) -> T
 
 /// Adds the numbers that change with each turn.
 pub(super) fn talos_numbers(status: &mut TalosStatus, machine: &TalosMachine) {
+    status.clock_skew_millis = machine.skew_ms;
     status.memory = machine.memory.map(memory);
     status.load = machine.load.map(load);
     status.filesystems = machine.filesystems.iter().flatten().map(filesystem).collect();
@@ -143,14 +144,14 @@ fn filesystem(it: &Filesystem) -> FilesystemStatus {
     }
 }
 
-/// What is shown of a cluster that Kubernetes tells of; nothing where what it told is too old.
+/// What is shown of a cluster that Kubernetes tells of, as fresh as its nodes are; nothing where what it told is too old.
 pub(super) fn kubernetes(
     picture: &KubernetesPicture,
+    freshness: Freshness,
     pace: Pace,
     now: Timestamp,
 ) -> Option<KubernetesSummary> {
     let nodes = picture.nodes.as_ref()?;
-    let freshness = pace.freshness(nodes.observed_at, now);
     if freshness == Freshness::Unknown {
         return None;
     }
@@ -162,6 +163,11 @@ pub(super) fn kubernetes(
         version: picture.version.as_ref().map(|version| version.value.clone()),
         cluster_uid: picture.cluster_uid.as_ref().map(|uid| uid.value.clone()),
         nodes: u64::try_from(nodes.value.len()).unwrap_or(u64::MAX),
+        clock_skew_millis: picture
+            .skew_ms
+            .as_ref()
+            .filter(|skew| known(skew.observed_at))
+            .map(|skew| skew.value),
         failed_checks: checks
             .iter()
             .flat_map(|checks| &checks.value)
@@ -190,6 +196,11 @@ fn pods(pods: &Pods) -> PodsSummary {
     }
 }
 
+/// Tells whether what was told is from an old copy, or of a cluster that nobody can write to any more.
+fn is_old_copy(standing: &Standing) -> bool {
+    standing.failures.iter().any(|(_, failure)| *failure == Failure::StaleCache)
+}
+
 /// How reading each source goes. Where clocks are off, a certificate that seems to be too old or too new may be neither.
 pub(super) fn sources(
     picture: &Picture,
@@ -202,6 +213,7 @@ pub(super) fn sources(
         let first = standing.failures.first().map(|(_, failure)| failure);
         let state = match (standing.silence(), freshness) {
             (Some(failure), _) => failure.reason(),
+            (None, Some(Freshness::Fresh)) if is_old_copy(standing) => "Stale",
             (None, Some(Freshness::Fresh)) if first.is_some() => "Partial",
             (None, Some(Freshness::Fresh)) => "Ok",
             (None, _) => "Stale",

@@ -18,7 +18,7 @@ use crate::kube::item::Row;
 use crate::kube::object::seconds;
 
 /// How many names of what is undeclared, or gone, are shown.
-pub(super) const UNDECLARED: usize = 100;
+const UNDECLARED: usize = 100;
 
 /// How long a member of etcd may learn.
 const PATIENCE: Duration = Duration::from_mins(10);
@@ -123,7 +123,7 @@ pub(super) fn group(
         _ => Row::default().unknown(),
     };
     Told {
-        conditions: vec![Said { kind: "Ready", holds: word, reason: reason.to_owned(), message }],
+        conditions: vec![Said::new("Ready", word, reason, message)],
         news: status.clone(),
         status,
         cells: vec![number(ready + not_ready), number(ready)],
@@ -138,6 +138,7 @@ pub(super) fn tenant(
     departed: &BTreeMap<String, Timestamp>,
     seen: &Seen<'_>,
     etcd: Option<&EtcdVerdict>,
+    clocks: Option<&Health>,
 ) -> Told<TenantStatus> {
     let kubernetes = seen.picture.kubernetes.nodes.as_ref();
     let health = judge::tenant(counts, etcd, kubernetes.map(|_| seen.of_nodes));
@@ -145,15 +146,10 @@ pub(super) fn tenant(
     conditions
         .extend([Source::Kubernetes, Source::Talos].into_iter().filter_map(|source| reachable(seen, source)));
     if let Some(etcd) = etcd {
-        conditions.push(Said {
-            kind: "EtcdQuorum",
-            holds: holds(etcd.quorum),
-            reason: etcd.health.reason().to_owned(),
-            message: findings(&etcd.findings),
-        });
+        let message = findings(&etcd.findings);
+        conditions.push(Said::new("EtcdQuorum", holds(etcd.quorum), etcd.health.reason(), message));
     }
-    let clocks = clocks(seen);
-    conditions.extend(clocks.as_ref().map(|health| said(CLOCK_SKEW, health)));
+    conditions.extend(clocks.map(|health| said(CLOCK_SKEW, health)));
     let gone = departed.iter().take(UNDECLARED);
     let mut undeclared: BTreeSet<String> = matches
         .unclaimed
@@ -165,16 +161,21 @@ pub(super) fn tenant(
     let mut news = TenantStatus {
         machines: Some(shown(counts)),
         undeclared: undeclared.into_iter().take(UNDECLARED).collect(),
-        incarnation: incarnation(seen),
+        incarnation: seen.picture.incarnations.told().map(u64::from),
         warming: seen.is_warming(),
         gone: gone.map(|(name, at)| GoneMachine { name: name.clone(), since: seconds(*at) }).collect(),
-        kubernetes: parts::kubernetes(&seen.picture.kubernetes, seen.paces.kubernetes, seen.now),
+        kubernetes: parts::kubernetes(
+            &seen.picture.kubernetes,
+            seen.of_node_status,
+            seen.paces.kubernetes,
+            seen.now,
+        ),
         etcd: etcd.map(summary),
         sources: parts::sources(
             seen.picture,
             |source| seen.paces.of_source(source),
             seen.now,
-            clocks.as_ref().is_some_and(|clocks| clocks.holds == Holds::True),
+            clocks.is_some_and(|clocks| clocks.holds == Holds::True),
         ),
         ..TenantStatus::default()
     };
@@ -184,12 +185,14 @@ pub(super) fn tenant(
     status.observed_at = observed_at.map(seconds);
     if let Some(kubernetes) = &mut news.kubernetes {
         kubernetes.observed_at.clear();
+        kubernetes.clock_skew_millis = None;
         if let Some(pods) = &mut kubernetes.pods {
             (pods.total, pods.running, pods.pending) = (0, 0, 0);
         }
     }
     for source in &mut news.sources {
         source.answered_at = None;
+        source.message = without_numbers(&source.message);
     }
     // Where nobody knows of any machine, none being ready is not known either.
     let ready = if seen.of_nodes == Freshness::Unknown {
@@ -202,15 +205,24 @@ pub(super) fn tenant(
     Told { conditions, news, status, cells, observed_at }
 }
 
-/// Which cluster it is; nothing where none told what it is known by.
-fn incarnation(seen: &Seen<'_>) -> Option<u64> {
-    let present = seen.picture.incarnations.present();
-    let is_known = present.marks.cluster_uid.is_some() || present.marks.cluster_id.is_some();
-    (is_known || present.number > 1).then_some(u64::from(present.number))
-}
+/// How long it is said that a clock is off after it was seen to be: one that is so by hardly more than it may, or one of several
+/// API servers', would be news in every turn.
+const SKEWED_FOR: Duration = Duration::from_mins(10);
 
 /// Judges the clocks that are known.
-fn clocks(seen: &Seen<'_>) -> Option<Health> {
+pub(super) fn clocks(seen: &Seen<'_>, memory: &mut Memory) -> Option<Health> {
+    let health = clocks_now(seen);
+    let is_off = health.as_ref().is_some_and(|health| health.holds == Holds::True);
+    match &memory.skewed {
+        Some((before, at)) if !is_off && seen.now.since(*at) < SKEWED_FOR => Some(before.clone()),
+        _ => {
+            memory.skewed = health.clone().filter(|_| is_off).map(|health| (health, seen.now));
+            health
+        }
+    }
+}
+
+fn clocks_now(seen: &Seen<'_>) -> Option<Health> {
     let Picture { kubernetes, metrics, .. } = seen.picture;
     let is_known = |source, at| seen.paces.of_source(source).freshness(at, seen.now) != Freshness::Unknown;
     let api = kubernetes.skew_ms.as_ref().filter(|skew| is_known(Source::Kubernetes, skew.observed_at));
@@ -244,7 +256,7 @@ fn in_millis(seconds: f64) -> Option<i64> {
 }
 
 fn said(kind: &'static str, health: &Health) -> Said {
-    Said { kind, holds: holds(health.holds), reason: health.reason.clone(), message: health.message.clone() }
+    Said::new(kind, holds(health.holds), &health.reason, health.message.clone())
 }
 
 fn findings(findings: &[Finding]) -> String {
@@ -258,16 +270,21 @@ fn reachable(seen: &Seen<'_>, source: Source) -> Option<Said> {
         Source::Kubernetes => "KubernetesReachable",
         Source::Talos | Source::NodeMetrics => "TalosReachable",
     };
-    Some(match standing.silence() {
-        None => Said { kind, holds: "True", reason: "Answers".to_owned(), message: String::new() },
+    let Some(failure) = standing.silence() else {
+        return Some(Said::new(kind, "True", "Answers", String::new()));
+    };
+    let holds = match failure {
         // Without a credential nobody knows.
-        Some(failure @ (Failure::CredentialMissing | Failure::Disabled | Failure::Internal { .. })) => {
-            Said { kind, holds: "Unknown", reason: failure.reason().to_owned(), message: failure.to_string() }
-        }
-        Some(failure) => {
-            Said { kind, holds: "False", reason: failure.reason().to_owned(), message: failure.to_string() }
-        }
-    })
+        Failure::CredentialMissing | Failure::Disabled | Failure::Internal { .. } => "Unknown",
+        _ => "False",
+    };
+    let message = failure.to_string();
+    Some(Said { gist: without_numbers(&message), ..Said::new(kind, holds, failure.reason(), message) })
+}
+
+/// What of a text is news: how long something took, or how much of it was done, is another number each time.
+fn without_numbers(text: &str) -> String {
+    text.chars().filter(|character| !character.is_ascii_digit()).collect()
 }
 
 fn summary(etcd: &EtcdVerdict) -> EtcdSummary {

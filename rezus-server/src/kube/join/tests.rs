@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use rezus_core::observed::facts::{Facts, Holds, Kubernetes, NodeCondition};
-use rezus_core::observed::{Failure, Pace, Reading, Source};
+use rezus_core::observed::{Failure, Reading, Source};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -35,7 +35,14 @@ fn node(name: &str, ready: Holds) -> Node {
 }
 
 fn reading(nodes: Vec<Node>, now: Timestamp) -> Reading {
-    let facts = Kubernetes { nodes: Some(nodes), ..Kubernetes::default() };
+    reading_of(0, nodes, now)
+}
+
+/// The same of one of several clusters, the clock of each of which is another one's.
+fn reading_of(cluster: u8, nodes: Vec<Node>, now: Timestamp) -> Reading {
+    let cluster_uid = Some(format!("uid-{cluster}"));
+    let skew_ms = Some(i64::from(cluster) * 4_000);
+    let facts = Kubernetes { nodes: Some(nodes), cluster_uid, skew_ms, ..Kubernetes::default() };
     Reading { started: now, finished: now, facts: Some(Facts::Kubernetes(facts)), failures: Vec::new() }
 }
 
@@ -75,6 +82,8 @@ enum Step {
     Reads(BTreeMap<u8, u8>),
     /// They cannot be read.
     Fails,
+    /// Another cluster answers from now on.
+    Rebuilds(u8),
     /// Another state: which machines, and in which zones.
     Declares(BTreeMap<u8, u8>),
     /// Nothing, for so many seconds.
@@ -86,6 +95,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         machines().prop_map(Step::Reads),
         Just(Step::Fails),
+        (0..3_u8).prop_map(Step::Rebuilds),
         machines().prop_map(Step::Declares),
         (1..400_i64).prop_map(Step::Passes),
     ]
@@ -97,6 +107,7 @@ struct World {
     picture: Picture,
     memory: Memory,
     declared: Declared,
+    cluster: u8,
     now: i64,
 }
 
@@ -118,7 +129,7 @@ impl World {
             Step::Reads(nodes) => {
                 let word = |said: &u8| [Holds::True, Holds::False, Holds::Unknown][usize::from(*said)];
                 let nodes = nodes.iter().map(|(name, said)| node(&format!("m{name}"), word(said))).collect();
-                self.picture.take(Source::Kubernetes, reading(nodes, at(self.now)));
+                self.picture.take(Source::Kubernetes, reading_of(self.cluster, nodes, at(self.now)));
             }
             Step::Fails => {
                 let failures = vec![("all".to_owned(), Failure::CredentialMissing)];
@@ -131,8 +142,12 @@ impl World {
                 let machines: Vec<_> = machines.iter().map(named).collect();
                 let drafts = machines.iter().map(|(name, zone)| draft(name, *zone)).collect();
                 self.hub.publish(&MACHINE, Part::Namespace("web"), drafts, self.version());
+                let names = machines.iter().map(|(name, _)| name.clone()).collect();
+                let group = NodeGroupSpec { machines: names, ..NodeGroupSpec::default() };
+                self.declared.groups = vec![("all".to_owned(), group)];
                 self.declared.machines = machines.iter().map(|(name, _)| machine(name)).collect();
             }
+            Step::Rebuilds(cluster) => self.cluster = cluster,
             Step::Passes(seconds) => self.now += seconds,
         }
     }
@@ -148,6 +163,7 @@ proptest! {
             picture: Picture::default(),
             memory: Memory::default(),
             declared: Declared::default(),
+            cluster: 0,
             now: 0,
         };
         for step in steps {

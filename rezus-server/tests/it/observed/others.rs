@@ -91,6 +91,12 @@ async fn e09_up_is_told_of_each_tenant_and_source_before_anything_answered() {
     lab.pass(INTERVAL * 4).await;
     assert_eq!(lab.metric("up", "web", "kubernetes").await, Some(1.0));
     assert_eq!(lab.metric("up", "web", "talos").await, Some(0.0));
+    // And how long it took, of how many things it told, and how many parts could not be read.
+    for (source, items, failures) in [("kubernetes", 1.0, 0.0), ("talos", 0.0, 1.0)] {
+        assert_eq!(lab.metric("scrape_duration_seconds", "web", source).await, Some(0.0), "{source}");
+        assert_eq!(lab.metric("scrape_items", "web", source).await, Some(items), "{source}");
+        assert_eq!(lab.metric("scrape_failures", "web", source).await, Some(failures), "{source}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

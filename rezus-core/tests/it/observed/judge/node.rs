@@ -91,13 +91,13 @@ fn the_worst_that_is_to_be_said_is_said() {
         ),
         ("no version", kubelet(""), Ready, ""),
         ("lease of 40 s", lease(40), Ready, ""),
-        ("lease of 41 s", lease(41), Degraded, "its lease was not renewed for 41 s"),
-        ("lease of 120 s", lease(120), Degraded, "its lease was not renewed for 120 s"),
+        ("lease of 41 s", lease(41), Degraded, "its lease was not renewed for more than 40 s"),
+        ("lease of 120 s", lease(120), Degraded, "its lease was not renewed for more than 40 s"),
         (
             "lease of 121 s",
             lease(121),
             Unreachable,
-            "its lease was not renewed for 121 s, though those of others are",
+            "its lease was not renewed for more than 120 s, though those of others are",
         ),
         (
             "no lease",
