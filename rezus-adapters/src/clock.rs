@@ -1,6 +1,7 @@
 //! The machine's clock.
 
-use std::time::SystemTime;
+use std::sync::LazyLock;
+use std::time::{Duration, Instant, SystemTime};
 
 use rezus_core::base::{Clock, Timestamp};
 
@@ -15,4 +16,11 @@ impl Clock for SystemClock {
         let since_epoch = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Timestamp::from_millis(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX))
     }
+
+    fn elapsed(&self) -> Duration {
+        BEGINNING.elapsed()
+    }
 }
+
+/// When somebody first asked how much time passed.
+static BEGINNING: LazyLock<Instant> = LazyLock::new(Instant::now);

@@ -3,7 +3,8 @@
 //! What comes in is put into the heads of the [ring](crate::ring) and committed to a tail (`tail`), from which the heads are
 //! made anew after a start. Every two hours a tail is sealed (`seal`): it becomes a chunk of each series in the day's file. When a
 //! day has ended it is compacted (`compact`): one chunk of each series, and rollups in two coarser tiers. A file is of one tier
-//! and one span of time, which its name tells (`name`), so that what is too old is a file to be removed.
+//! and one span of time, which its name tells (`name`), so that what is too old is a file to be removed; a clock that jumps does
+//! not make it so at once (`retention`).
 //!
 //! Reads plan by names which files they need (`plan`). The one thing that must be called is [`History::tend`].
 
@@ -16,6 +17,7 @@ mod files;
 mod name;
 mod plan;
 mod read;
+mod retention;
 mod seal;
 mod tail;
 mod upkeep;
@@ -39,6 +41,7 @@ use error::FileError;
 use file::ChunkFile;
 use files::Files;
 use name::{Name, SLOT};
+use retention::KeptRetention;
 use tail::{Log, Tick, slot_of};
 use upkeep::Upkeep;
 
@@ -64,6 +67,9 @@ impl Sync {
 }
 
 /// What a [`History`] keeps.
+///
+/// How old samples are is told by a time that follows the clock, but at no more than four times the pace at which time passes: what
+/// becomes too old because the clock jumped, or while nothing ran, goes over days.
 #[derive(Clone, Copy, Debug)]
 pub struct HistorySettings {
     /// What is kept in memory, and what is let in.
@@ -149,6 +155,9 @@ impl History {
             _ => None,
         });
         let log = Log::new(directory, settings.sync, run.max().unwrap_or(0) + 1);
+        let mut retention = KeptRetention::open(directory, &*clock);
+        // Where it cannot be written now, for want of room maybe, it is when something is done next.
+        drop(retention.keep());
         // Nothing of what is taken from now on is in a file alone.
         let after_now = clock.now().after(settings.ring.window.early).as_millis() + 1;
         let hot_from = after_now.max(sealed_until(&files, after_now));
@@ -158,7 +167,7 @@ impl History {
             heads,
             log: Mutex::new(log),
             files,
-            upkeep: Mutex::default(),
+            upkeep: Mutex::new(Upkeep::new(retention)),
             hot_from: AtomicI64::new(hot_from),
         };
         inner.replay()?;

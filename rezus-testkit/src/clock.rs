@@ -1,7 +1,7 @@
 //! A clock that tests set.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use rezus_core::base::{Clock, Timestamp};
@@ -20,16 +20,25 @@ use rezus_core::base::{Clock, Timestamp};
 #[derive(Clone, Debug)]
 pub struct ManualClock {
     millis: Arc<AtomicI64>,
+    /// How many milliseconds passed.
+    elapsed: Arc<AtomicU64>,
 }
 
 impl ManualClock {
     /// Makes a clock that shows `at`.
     pub fn at(at: Timestamp) -> Self {
-        Self { millis: Arc::new(AtomicI64::new(at.as_millis())) }
+        Self { millis: Arc::new(AtomicI64::new(at.as_millis())), elapsed: Arc::default() }
     }
 
-    /// Shows `at` from now on, which may lie in the past: real clocks are set back, too.
+    /// Shows `at` from now on. Where that is later, so much time passes; it may lie in the past, too, as real clocks are set
+    /// back, and then none does.
     pub fn set(&self, at: Timestamp) {
+        let before = Timestamp::from_millis(self.millis.swap(at.as_millis(), Ordering::SeqCst));
+        self.pass(at.since(before));
+    }
+
+    /// Shows `at` from now on without that any time passes, as when somebody sets a real clock.
+    pub fn jump(&self, at: Timestamp) {
         self.millis.store(at.as_millis(), Ordering::SeqCst);
     }
 
@@ -37,6 +46,12 @@ impl ManualClock {
     pub fn advance(&self, span: Duration) {
         let millis = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
         self.millis.fetch_add(millis, Ordering::SeqCst);
+        self.pass(span);
+    }
+
+    fn pass(&self, span: Duration) {
+        let millis = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+        self.elapsed.fetch_add(millis, Ordering::SeqCst);
     }
 }
 
@@ -50,5 +65,31 @@ impl Default for ManualClock {
 impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.millis.load(Ordering::SeqCst))
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::from_millis(self.elapsed.load(Ordering::SeqCst))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_passes_with_the_clock_but_not_when_it_is_put_right() {
+        let at = Timestamp::from_millis;
+        let clock = ManualClock::at(at(1_000));
+        let shown = || (clock.now(), clock.elapsed().as_millis());
+        clock.advance(Duration::from_secs(1));
+        clock.set(at(5_000));
+        assert_eq!(shown(), (at(5_000), 4_000));
+        clock.set(at(3_000));
+        assert_eq!(shown(), (at(3_000), 4_000));
+        clock.jump(at(9_000_000));
+        assert_eq!(shown(), (at(9_000_000), 4_000));
+        clock.jump(at(0));
+        clock.advance(Duration::from_millis(5));
+        assert_eq!(shown(), (at(5), 4_005));
     }
 }

@@ -76,6 +76,11 @@ impl Compact {
         Ok(Self { day, sources, nth: 0, after: None, target, fine, coarse, earlier })
     }
 
+    /// Tells whether a file is one that rollups are written to.
+    pub(super) fn writes_to(&self, name: Name) -> bool {
+        name == Name::fine_at(self.day) || name == Name::coarse_at(self.day)
+    }
+
     /// Compacts some series; returns what is left to do.
     pub(super) fn step(mut self, files: &Files) -> Result<Option<Self>, Failure> {
         let (fine, coarse) = (Name::fine_at(self.day), Name::coarse_at(self.day));

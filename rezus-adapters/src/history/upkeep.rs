@@ -9,6 +9,7 @@ use rezus_core::series::SeriesError;
 use super::compact::Compact;
 use super::error::FileError;
 use super::name::{DAY, Name, SLOT, begin};
+use super::retention::KeptRetention;
 use super::seal::Seal;
 use super::{HistorySettings, Inner, Tended};
 
@@ -16,13 +17,16 @@ use super::{HistorySettings, Inner, Tended};
 const SWEEP: Duration = Duration::from_mins(1);
 
 /// What is under way.
-#[derive(Default)]
 pub(super) struct Upkeep {
     work: Option<Work>,
     swept: Option<Timestamp>,
-    /// Which file failed last, and how often in a row.
-    failing: Option<(Name, u32)>,
+    retention: KeptRetention,
+    failing: Failing,
 }
+
+/// Which file failed last, and how often in a row.
+#[derive(Default)]
+struct Failing(Option<(Name, u32)>);
 
 /// How often in a row a file may fail, for whatever reason but a lack of room, before it is put aside: it would hold up all that
 /// comes after it.
@@ -46,13 +50,14 @@ pub(super) fn tend(inner: &Inner, upkeep: &mut Upkeep) -> Result<Tended, SeriesE
     let now = inner.clock.now();
     sweep(inner, upkeep, now);
     // First, so that there is room for the rest.
-    let has_removed = remove(inner, now).map_err(|error| error.while_being("kept"))?;
+    let has_removed = remove(inner, upkeep, now).map_err(|error| error.while_being("kept"))?;
+    let has_kept = upkeep.retention.keep();
     let has_worked = match work(inner, upkeep, now) {
         Ok(has_worked) => {
-            upkeep.failing = upkeep.failing.filter(|_| !has_worked);
+            upkeep.failing.0 = upkeep.failing.0.filter(|_| !has_worked);
             has_worked
         }
-        Err((name, error)) if error.is_damage() || upkeep.fails_again(name, &error) => {
+        Err((name, error)) if error.is_damage() || upkeep.failing.fails_again(name, &error) => {
             inner.files.set_aside(name, error).map_err(|error| error.while_being("kept"))?;
             true
         }
@@ -64,17 +69,31 @@ pub(super) fn tend(inner: &Inner, upkeep: &mut Upkeep) -> Result<Tended, SeriesE
             true
         }
     };
+    // Last: that this cannot be written holds up nothing else.
+    has_kept.map_err(|error| FileError::Io(error).while_being("kept"))?;
     Ok(Tended { more: has_removed || has_worked, set_aside: inner.files.take_set_aside() })
 }
 
 impl Upkeep {
+    /// One that has not done anything yet.
+    pub(super) fn new(retention: KeptRetention) -> Self {
+        Self { work: None, swept: None, retention, failing: Failing::default() }
+    }
+
+    /// Tells whether a file is being written to: removed, it would only have to be written again.
+    fn is_at_work_on(&self, name: Name) -> bool {
+        matches!(&self.work, Some(Work::Compact(compact)) if compact.writes_to(name))
+    }
+}
+
+impl Failing {
     /// Tells whether a file failed too often.
     fn fails_again(&mut self, name: Name, error: &FileError) -> bool {
         if error.is_lack_of_room() || error.is_in_use() {
             return false;
         }
-        let times = self.failing.filter(|(failing, _)| *failing == name).map_or(1, |(_, times)| times + 1);
-        self.failing = Some((name, times)).filter(|_| times < FAILURES);
+        let times = self.0.filter(|(failing, _)| *failing == name).map_or(1, |(_, times)| times + 1);
+        self.0 = Some((name, times)).filter(|_| times < FAILURES);
         times >= FAILURES
     }
 }
@@ -151,10 +170,16 @@ fn next(files: &BTreeSet<Name>, closed: Timestamp) -> Next {
 }
 
 /// Removes a file that is too old, or the oldest of the finest tier where there is too much; tells whether there was one.
-fn remove(inner: &Inner, now: Timestamp) -> Result<bool, FileError> {
-    let files = inner.files.list();
-    let settings = &inner.settings;
-    let name = files.iter().copied().find(|name| is_expired(*name, now, settings));
+fn remove(inner: &Inner, upkeep: &mut Upkeep, now: Timestamp) -> Result<bool, FileError> {
+    let mut files = inner.files.list();
+    files.retain(|name| !upkeep.is_at_work_on(*name));
+    let (settings, kept) = (&inner.settings, &mut upkeep.retention);
+    kept.retention.follow(now, inner.clock.elapsed());
+    if !files.iter().any(|name| is_past(*name, now, settings)) {
+        kept.retention.catch_up(now);
+    }
+    let time = kept.retention.time(now);
+    let name = files.iter().copied().find(|name| is_expired(*name, time, settings));
     let name = match (name, settings.max_bytes) {
         (None, Some(most)) if inner.files.bytes() > most => first_to_go(&files, now),
         (name, _) => name,
@@ -165,14 +190,19 @@ fn remove(inner: &Inner, now: Timestamp) -> Result<bool, FileError> {
     }
 }
 
-fn is_expired(name: Name, now: Timestamp, settings: &HistorySettings) -> bool {
+/// Tells whether a file may be removed: what is not compacted is so first.
+fn is_expired(name: Name, time: Timestamp, settings: &HistorySettings) -> bool {
+    !matches!(name, Name::Tail { .. } | Name::Sealed { .. }) && is_past(name, time, settings)
+}
+
+/// Tells whether what a file holds is too old.
+fn is_past(name: Name, time: Timestamp, settings: &HistorySettings) -> bool {
     let kept_for = match name {
-        Name::Tail { .. } | Name::Sealed { .. } => return false,
-        Name::Raw { .. } => settings.raw,
+        Name::Tail { .. } | Name::Sealed { .. } | Name::Raw { .. } => settings.raw,
         Name::Fine { .. } => settings.fine,
         Name::Coarse { .. } => settings.coarse,
     };
-    name.span().end <= now.minus(kept_for).as_millis()
+    name.span().end <= time.minus(kept_for).as_millis()
 }
 
 /// The file that goes first where there is too much: none that is written to.
@@ -210,21 +240,21 @@ mod tests {
 
     #[test]
     fn what_fails_again_and_again_is_put_aside_but_not_for_want_of_room() {
-        let (mut upkeep, name) = (Upkeep::default(), Name::sealed_at(0));
+        let (mut failing, name) = (Failing::default(), Name::sealed_at(0));
         let full = FileError::Io(std::io::ErrorKind::StorageFull.into());
         let other = FileError::Format(9);
         for _ in 0..FAILURES {
-            assert!(!upkeep.fails_again(name, &full));
+            assert!(!failing.fails_again(name, &full));
         }
         for _ in 1..FAILURES {
-            assert!(!upkeep.fails_again(name, &other));
+            assert!(!failing.fails_again(name, &other));
         }
         // One of another file begins anew.
-        assert!(!upkeep.fails_again(Name::raw_at(0), &other));
+        assert!(!failing.fails_again(Name::raw_at(0), &other));
         for _ in 1..FAILURES {
-            assert!(!upkeep.fails_again(name, &other));
+            assert!(!failing.fails_again(name, &other));
         }
-        assert!(upkeep.fails_again(name, &other));
+        assert!(failing.fails_again(name, &other));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod damage;
 mod fixture;
+mod jump;
 mod kill;
 mod month;
 mod random;

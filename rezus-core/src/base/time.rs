@@ -84,10 +84,14 @@ impl fmt::Display for Timestamp {
 /// The port that tells the time.
 ///
 /// *Contract:* calls may go backwards by as much as the machine's clock was set back; callers that need an order keep
-/// their own. Never blocks.
+/// their own. How much time passed is told whatever the clock is set to. Never blocks.
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
     /// Returns the present time.
     fn now(&self) -> Timestamp;
+
+    /// Returns how long ago some moment was that is the same one until the process ends. It never goes backwards, and is of no
+    /// use after the process's end.
+    fn elapsed(&self) -> Duration;
 }
 
 #[cfg(test)]

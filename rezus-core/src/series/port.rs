@@ -29,9 +29,9 @@ pub struct Window {
 }
 
 impl Default for Window {
-    /// Ten minutes behind, one ahead.
+    /// Ten minutes behind, five ahead.
     fn default() -> Self {
-        Self { late: Duration::from_mins(10), early: Duration::from_mins(1) }
+        Self { late: Duration::from_mins(10), early: Duration::from_mins(5) }
     }
 }
 

@@ -14,6 +14,9 @@ use super::fixture::{DAY, HOUR, MINUTE, START, Store, at, is_full, labels, selec
 
 const SERIES: u32 = 3;
 
+/// Further than any clock goes here.
+const EVERYTHING: (i64, i64) = (START - 20_000 * DAY, START + 90_000 * DAY);
+
 #[derive(Clone, Debug)]
 enum Step {
     /// Samples of a series, at so many milliseconds from the clock.
@@ -22,6 +25,10 @@ enum Step {
     Pass(i64),
     /// The clock is set back.
     SetBack(i64),
+    /// The clock jumps ahead.
+    Jump(i64),
+    /// The clock is put right: it shows the time that passed.
+    PutRight,
     /// So many steps of what there is to do besides.
     Tend(u8),
     /// It is closed, and opened again.
@@ -30,12 +37,14 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     let value = prop_oneof![5 => (0_u32..9).prop_map(f64::from), 1 => Just(f64::NAN), 1 => Just(-0.0)];
-    let offset = prop_oneof![3 => (-10_i64..=1).prop_map(|n| n * MINUTE), 1 => -600_000_i64..=60_000];
+    let offset = prop_oneof![3 => (-10_i64..=1).prop_map(|n| n * MINUTE), 1 => -600_000_i64..=300_000];
     prop_oneof![
         8 => prop::collection::vec((0..SERIES, offset, value), 1..20).prop_map(Step::Append),
         6 => (1_i64..40).prop_map(|n| Step::Pass(n * 5 * MINUTE)),
         1 => (1_i64..30).prop_map(|n| Step::Pass(n * HOUR)),
         1 => (1_i64..50).prop_map(|n| Step::SetBack(n * HOUR)),
+        1 => prop_oneof![1_i64..50, 1_i64..9_000].prop_map(|n| Step::Jump(n * HOUR)),
+        1 => Just(Step::PutRight),
         6 => (1_u8..8).prop_map(Step::Tend),
         2 => Just(Step::Start),
     ]
@@ -64,14 +73,14 @@ async fn append(history: &History, model: &mut Model, now: Timestamp, samples: &
 /// Asks for everything and for a part, with narrow and with wide steps.
 async fn check(history: &History, model: &Model, part: (i64, i64)) {
     for (series, own) in model {
-        for (from, to) in [(START - 100 * DAY, START + 100 * DAY), part] {
+        for (from, to) in [EVERYTHING, part] {
             let all = select(history, *series, from, to, Duration::ZERO).await;
             let all = all.map(|found| (found.rolled.len(), found.samples)).unwrap_or_default();
             let expected: Vec<Sample> = own.range(at(from)..=at(to)).map(|(_, sample)| *sample).collect();
             assert_eq!(all, (0, expected));
         }
         for width in [Duration::from_mins(5), Duration::from_hours(1)] {
-            let wide = select(history, *series, START - 100 * DAY, START + 100 * DAY, width).await;
+            let wide = select(history, *series, EVERYTHING.0, EVERYTHING.1, width).await;
             let (rolled, samples) = wide.map(|found| (found.rolled, found.samples)).unwrap_or_default();
             let kept = samples.iter().filter(|sample| !sample.value.is_nan()).count();
             let count: u64 = rolled.iter().map(|rollup| rollup.count).sum();
@@ -97,6 +106,8 @@ async fn any_history_is_read_as_a_plain_model_has_it_whatever_else_happens() {
                 Step::Append(samples) => append(&history, &mut model, store.clock.now(), samples).await,
                 Step::Pass(millis) => store.clock.set(at(store.clock.now().as_millis() + millis)),
                 Step::SetBack(millis) => store.clock.set(at(store.clock.now().as_millis() - millis)),
+                Step::Jump(millis) => store.clock.jump(at(store.clock.now().as_millis() + millis)),
+                Step::PutRight => store.clock.jump(at(START).after(store.clock.elapsed())),
                 Step::Tend(count) => {
                     for _ in 0..*count {
                         assert!(history.tend().await.unwrap().set_aside.is_empty());
@@ -115,7 +126,7 @@ async fn any_history_is_read_as_a_plain_model_has_it_whatever_else_happens() {
         check(&history, &model, (START, START + 3 * HOUR)).await;
         // Later than anything: the clock may have been set back since.
         let newest = model.values().filter_map(|own| own.last_key_value()).map(|(at, _)| *at).max();
-        store.clock.set(newest.unwrap_or(at(START)).after(Duration::from_hours(3 * 24)));
+        store.clock.jump(newest.unwrap_or(at(START)).after(Duration::from_hours(3 * 24)));
         assert!(tend(&history).await.is_empty());
         assert!(
             store.files("tail-").is_empty() && store.files("sealed-").is_empty(),

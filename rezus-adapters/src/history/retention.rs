@@ -1,0 +1,153 @@
+//! The time that retention goes by: the clock's, but not where it jumps.
+//!
+//! Asked for what is too old, a clock that is a year ahead for a second would have everything removed.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rezus_core::base::{Clock, Timestamp};
+
+/// How many times as fast as time itself it goes at most.
+// After a downtime it catches up with the clock: as nothing came meanwhile, there is never more than there is to be. One that is on
+// for six hours a day keeps up. A jump that nobody notices for a day costs three days of the oldest, rather than all there is.
+const PACE: u32 = 4;
+
+/// What its file is called.
+const FILE: &str = "retention";
+
+/// How much time may pass before it is written down again.
+const WRITE: Duration = Duration::from_mins(10);
+
+/// A time that follows the clock, at no more than a certain pace, in either direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Retention {
+    at: Timestamp,
+    /// How much time had passed then.
+    elapsed: Duration,
+}
+
+impl Retention {
+    /// One that goes on from a time, when so much time had passed.
+    pub(super) fn new(at: Timestamp, elapsed: Duration) -> Self {
+        Self { at, elapsed }
+    }
+
+    /// Follows the clock, which shows `now` when so much time has passed.
+    pub(super) fn follow(&mut self, now: Timestamp, elapsed: Duration) {
+        let most = elapsed.saturating_sub(self.elapsed).saturating_mul(PACE);
+        self.at = now.clamp(self.at.minus(most), self.at.after(most));
+        self.elapsed = elapsed;
+    }
+
+    /// Returns the time by which things are too old: one that is behind is believed at once.
+    pub(super) fn time(self, now: Timestamp) -> Timestamp {
+        self.at.min(now)
+    }
+
+    /// Believes the clock, where it is ahead.
+    pub(super) fn catch_up(&mut self, now: Timestamp) {
+        self.at = self.at.max(now);
+    }
+}
+
+/// A retention's time that outlives a start: it is kept in a file.
+#[derive(Debug)]
+pub(super) struct KeptRetention {
+    path: PathBuf,
+    pub(super) retention: Retention,
+    /// How much time had passed when it was written.
+    written: Option<Duration>,
+}
+
+impl KeptRetention {
+    /// Goes on from what the file says, or from the clock's time where there is none that can be read.
+    pub(super) fn open(directory: &Path, clock: &dyn Clock) -> Self {
+        let path = directory.join(FILE);
+        let at = fs::read_to_string(&path).ok().and_then(|text| Timestamp::parse(text.trim()).ok());
+        let retention = Retention::new(at.unwrap_or_else(|| clock.now()), clock.elapsed());
+        Self { path, retention, written: None }
+    }
+
+    /// Writes it down, where that is due: at first, and then every ten minutes.
+    pub(super) fn keep(&mut self) -> io::Result<()> {
+        let Retention { at, elapsed } = self.retention;
+        if self.written.is_some_and(|written| elapsed.saturating_sub(written) < WRITE) {
+            return Ok(());
+        }
+        // Whatever happens, it is there as it was before or as it is now.
+        let new = self.path.with_added_extension("new");
+        let mut file = File::create(&new)?;
+        writeln!(file, "{at}")?;
+        file.sync_all()?;
+        fs::rename(&new, &self.path)?;
+        self.path.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())?;
+        self.written = Some(elapsed);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_hours(1);
+
+    fn at(hours: i64) -> Timestamp {
+        Timestamp::from_millis(hours * 3_600_000)
+    }
+
+    #[test]
+    fn it_is_the_clock_s_time_while_that_goes_as_time_does() {
+        let mut retention = Retention::new(at(100), HOUR);
+        for passed in 1..50 {
+            retention.follow(at(100 + i64::from(passed)), HOUR + HOUR * passed);
+            assert_eq!(retention.time(at(1_000)), at(100 + i64::from(passed)));
+        }
+        // On for six hours of each day.
+        for day in 1..10 {
+            let mut started = Retention::new(retention.time(at(1_000)), Duration::ZERO);
+            started.follow(at(149 + day * 24), 6 * HOUR);
+            retention = started;
+            assert_eq!(retention.time(at(1_000)), at(149 + day * 24));
+        }
+    }
+
+    #[test]
+    fn a_clock_that_jumps_ahead_is_followed_slowly_and_back_at_once() {
+        let mut retention = Retention::new(at(100), Duration::ZERO);
+        retention.follow(at(9_000), Duration::ZERO);
+        assert_eq!(retention.time(at(9_000)), at(100));
+        retention.follow(at(9_001), HOUR);
+        assert_eq!(retention.time(at(9_001)), at(104));
+        assert_eq!(retention.time(at(101)), at(101));
+        // And back to the clock as slowly.
+        retention.follow(at(98), HOUR + Duration::from_mins(15));
+        assert_eq!(retention.time(at(9_000)), at(103));
+        retention.follow(at(98), 3 * HOUR);
+        assert_eq!(retention.time(at(9_000)), at(98));
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_for_a_moment_stalls_nothing() {
+        let mut retention = Retention::new(at(100), Duration::ZERO);
+        retention.follow(at(-9_000), Duration::from_mins(1));
+        assert_eq!(retention.time(at(-9_000)), at(-9_000));
+        retention.follow(at(100), Duration::from_mins(2));
+        assert_eq!(retention.time(at(100)), at(100));
+        for odd in [Timestamp::from_millis(i64::MAX), Timestamp::from_millis(i64::MIN), at(100)] {
+            retention.follow(odd, Duration::MAX);
+            assert_eq!(retention.time(odd), odd);
+        }
+    }
+
+    #[test]
+    fn with_nothing_to_lose_the_clock_is_believed_at_once() {
+        let mut retention = Retention::new(at(0), Duration::ZERO);
+        retention.catch_up(at(500_000));
+        assert_eq!(retention.time(at(500_000)), at(500_000));
+        retention.catch_up(at(0));
+        assert_eq!(retention.time(at(500_000)), at(500_000));
+    }
+}
