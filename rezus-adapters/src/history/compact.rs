@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rezus_core::base::Timestamp;
 use rezus_core::series::{Labels, Rollup, Sample, roll_up};
 
 use super::chunk;
@@ -85,6 +86,8 @@ impl Compact {
     pub(super) fn step(mut self, files: &Files) -> Result<Option<Self>, Failure> {
         let (fine, coarse) = (Name::fine_at(self.day), Name::coarse_at(self.day));
         let Some(source) = self.sources.get(self.nth) else {
+            self.fine.add_day(self.day).map_err(of(fine))?;
+            self.coarse.add_day(self.day).map_err(of(coarse))?;
             let is_settled =
                 self.fine.settle().map_err(of(fine))? && self.coarse.settle().map_err(of(coarse))?;
             return if is_settled { self.finish(files).map(|()| None) } else { Ok(Some(self)) };
@@ -128,10 +131,13 @@ impl Compact {
 
     /// Puts the day's file into its place, now that its rollups are safe.
     fn finish(self, files: &Files) -> Result<(), Failure> {
-        self.fine.close().map_err(of(Name::fine_at(self.day)))?;
-        self.coarse.close().map_err(of(Name::coarse_at(self.day)))?;
+        let (fine, coarse) = (Name::fine_at(self.day), Name::coarse_at(self.day));
+        self.fine.close().map_err(of(fine))?;
+        self.coarse.close().map_err(of(coarse))?;
         drop(self.sources);
-        if !(files.has(Name::fine_at(self.day)) && files.has(Name::coarse_at(self.day))) {
+        files.add_day(fine, self.day);
+        files.add_day(coarse, self.day);
+        if !(files.has(fine) && files.has(coarse)) {
             // Somebody found one damaged and put it aside meanwhile: the day is compacted anew.
             return Ok(());
         }
@@ -159,25 +165,31 @@ impl Compact {
 
     /// The last value of a series before the day.
     fn before(&mut self, labels: &Labels) -> Result<Option<f64>, Failure> {
-        let week = Name::fine_at(self.day);
-        let days = (1..=DAYS_BACK).map(|back| self.day - back * DAY);
-        let (own, earlier): (Vec<i64>, Vec<i64>) = days.partition(|day| Name::fine_at(*day) == week);
-        if let Some(last) = last(&mut self.fine, week, labels, &own).map_err(of(week))? {
-            return Ok(Some(last));
+        let (fine, coarse) = (Name::fine_at(self.day), Name::coarse_at(self.day));
+        let mut found = last(&mut self.fine, fine, labels, self.day).map_err(of(fine))?;
+        if let (None, Some(Source { name, file })) = (&found, &mut self.earlier) {
+            found = last(file, *name, labels, self.day).map_err(of(*name))?;
         }
-        match &mut self.earlier {
-            Some(Source { name, file }) => last(file, *name, labels, &earlier).map_err(of(*name)),
-            None => Ok(None),
+        let yesterday = Timestamp::from_millis(self.day - DAY);
+        if found.is_none_or(|found| found.last_at < yesterday) {
+            // What is of the days between may be in the coarser tier alone.
+            let other = last(&mut self.coarse, coarse, labels, self.day).map_err(of(coarse))?;
+            found = found.into_iter().chain(other).max_by_key(|rollup| rollup.last_at);
         }
+        Ok(found.map(|rollup| rollup.last))
     }
 }
 
-/// The last value that a series has in a file of the finer tier on any of these days, the latest of which is the first.
-fn last(file: &mut ChunkFile, name: Name, labels: &Labels, days: &[i64]) -> Result<Option<f64>, FileError> {
-    let Some(id) = file.find(labels)? else { return Ok(None) };
-    for day in days {
-        if let Some(last) = file.rollups(part_of(name, *day), id, FINE)?.last() {
-            return Ok(Some(last.last));
+/// The last rollup that a series has in a file of some days before one.
+fn last(file: &mut ChunkFile, name: Name, labels: &Labels, day: i64) -> Result<Option<Rollup>, FileError> {
+    let span = name.span();
+    let (first, end) = ((day - DAYS_BACK * DAY).max(span.start), day.min(span.end));
+    let Some(id) = file.find(labels)?.filter(|_| first < end) else { return Ok(None) };
+    let width = if matches!(name, Name::Fine { .. }) { FINE } else { COARSE };
+    for part in parts(name, first..end).rev() {
+        let rolled = file.rollups(part, id, width)?;
+        if let Some(last) = rolled.into_iter().rev().find(|rollup| rollup.from.as_millis() < day) {
+            return Ok(Some(last));
         }
     }
     Ok(None)

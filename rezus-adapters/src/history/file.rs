@@ -1,6 +1,6 @@
 //! A file of chunks: which series it has, and a chunk of each for each part of its time.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,9 +15,10 @@ use super::error::FileError;
 pub(super) const APPLICATION_ID: i32 = 0x7265_7a75;
 
 /// The format of files of chunks.
-const FORMAT: i32 = 1;
+const FORMAT: i32 = 2;
 
-// Series lie in the order in which they are asked for. Chunks lie in the order in which they come, part by part.
+// Series lie in the order in which they are asked for. Chunks lie in the order in which they come, part by part. Of rollups it is told
+// which days they are of: a file that came in the place of a damaged one has not all that its span promises.
 const SCHEMA: &str = "
     CREATE TABLE series (
         tenant TEXT NOT NULL, metric TEXT NOT NULL, labels BLOB NOT NULL, id INTEGER NOT NULL,
@@ -25,6 +26,7 @@ const SCHEMA: &str = "
     ) WITHOUT ROWID;
     CREATE TABLE times (id INTEGER PRIMARY KEY, block BLOB NOT NULL);
     CREATE TABLE chunks (key INTEGER PRIMARY KEY, times INTEGER NOT NULL, block BLOB NOT NULL);
+    CREATE TABLE days (day INTEGER PRIMARY KEY);
 ";
 
 /// How much of the write-ahead log stays on the disk, in bytes: it is moved into the file when it has grown to that.
@@ -115,6 +117,18 @@ impl ChunkFile {
         let key: i64 =
             self.connection.query_row("SELECT ifnull(max(key), 0) FROM chunks", [], |row| row.get(0))?;
         u32::try_from(key >> 32).map_err(|_| FileError::Damaged("a chunk's key"))
+    }
+
+    /// Returns the days that rollups are of: when each begins, in milliseconds since 1970.
+    pub(super) fn days(&self) -> Result<BTreeSet<i64>, FileError> {
+        let mut statement = self.connection.prepare("SELECT day FROM days")?;
+        Ok(statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
+    }
+
+    /// Says that there are all rollups of a day now.
+    pub(super) fn add_day(&self, day: i64) -> Result<(), FileError> {
+        self.connection.execute("INSERT OR IGNORE INTO days (day) VALUES (?1)", [day])?;
+        Ok(())
     }
 
     /// Returns a series' id, where it has one.

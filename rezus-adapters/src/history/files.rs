@@ -1,13 +1,14 @@
 //! The files there are.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use super::error::{FileError, SetAside};
-use super::name::Name;
+use super::file::ChunkFile;
+use super::name::{DAY, Name, begin};
 
 /// What a file is called that could not be read.
 const DAMAGED: &str = "damaged";
@@ -15,11 +16,16 @@ const DAMAGED: &str = "damaged";
 /// What a file is called that is not whole yet.
 const NEW: &str = "new";
 
+/// Days, as the times at which they begin.
+pub(super) type Days = Arc<BTreeSet<i64>>;
+
 /// The files of a history, by name. Only their names are known of most.
 #[derive(Debug)]
 pub(super) struct Files {
     directory: PathBuf,
     names: RwLock<BTreeSet<Name>>,
+    /// Of files of rollups, of which days they are, as far as somebody asked.
+    days: Mutex<BTreeMap<Name, Days>>,
     set_aside: Mutex<Vec<SetAside>>,
 }
 
@@ -36,8 +42,12 @@ impl Files {
                 fs::remove_file(entry.path())?;
             }
         }
-        let (names, set_aside) = (RwLock::new(names), Mutex::default());
-        Ok(Self { directory: directory.to_owned(), names, set_aside })
+        Ok(Self {
+            directory: directory.to_owned(),
+            names: RwLock::new(names),
+            days: Mutex::default(),
+            set_aside: Mutex::default(),
+        })
     }
 
     /// Returns where they are.
@@ -70,6 +80,35 @@ impl Files {
         self.names.write().unwrap_or_else(PoisonError::into_inner).insert(name);
     }
 
+    /// Returns the days that a file's rollups are of; none where it is not there. It is opened the first time.
+    pub(super) fn days(&self, name: Name) -> Result<Days, FileError> {
+        if !self.has(name) {
+            return Ok(Days::default());
+        }
+        // Locked while it is read, so that no day that is added meanwhile is missed.
+        let mut known = self.known_days();
+        if let Some(days) = known.get(&name) {
+            return Ok(Arc::clone(days));
+        }
+        let days = Arc::new(ChunkFile::read(&self.path(name))?.days()?);
+        if !days.iter().all(|day| begin(*day, DAY) == *day && name.span().contains(day)) {
+            return Err(FileError::Damaged("a day"));
+        }
+        known.insert(name, Arc::clone(&days));
+        Ok(days)
+    }
+
+    /// Knows that a file has the rollups of a day, now that it says so itself.
+    pub(super) fn add_day(&self, name: Name, day: i64) {
+        if let Some(days) = self.known_days().get_mut(&name) {
+            Arc::make_mut(days).insert(day);
+        }
+    }
+
+    fn known_days(&self) -> MutexGuard<'_, BTreeMap<Name, Days>> {
+        self.days.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Gives a file that is whole its own name; those that it stands for are removed.
     pub(super) fn finish(&self, name: Name, instead_of: &[Name]) -> Result<(), FileError> {
         let new = self.path_of_new(name);
@@ -87,7 +126,9 @@ impl Files {
     /// Removes a file. Who reads it at this moment reads on.
     pub(super) fn remove(&self, name: Name) -> Result<(), FileError> {
         self.names.write().unwrap_or_else(PoisonError::into_inner).remove(&name);
-        self.unlink(name)
+        self.unlink(name)?;
+        self.known_days().remove(&name);
+        Ok(())
     }
 
     fn unlink(&self, name: Name) -> Result<(), FileError> {
@@ -115,6 +156,7 @@ impl Files {
                 _ => {}
             }
         }
+        self.known_days().remove(&name);
         let notice = SetAside { path: self.path(name), source: Box::new(why) };
         self.set_aside.lock().unwrap_or_else(PoisonError::into_inner).push(notice);
         Ok(())

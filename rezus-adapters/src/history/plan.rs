@@ -1,9 +1,10 @@
-//! Which files are read for what is asked: a pure function of their names.
+//! Which files are read for what is asked: a pure function of their names, and of the days that rollups are of.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::time::Duration;
 
+use super::files::Days;
 use super::name::{COARSE, DAY, FINE, Name, begin};
 
 /// What is asked for. Times are in milliseconds since 1970.
@@ -30,19 +31,13 @@ pub(super) struct Plan {
     pub(super) raw: Vec<Name>,
 }
 
-/// Plans a read.
-pub(super) fn plan(files: &BTreeSet<Name>, asked: Asked) -> Plan {
-    let first = |is_it: fn(&Name) -> bool| {
-        files.iter().filter(|name| is_it(name)).map(|name| name.span().start).min()
-    };
-    // What is older than anything that is not rolled up yet is rolled up; days are, one after the other.
-    let settled_until = first(|name| matches!(name, Name::Tail { .. } | Name::Sealed { .. }));
-    let rolled_until = if asked.width >= FINE {
-        settled_until.unwrap_or(asked.hot_from)
-    } else {
-        first(|name| matches!(name, Name::Tail { .. } | Name::Sealed { .. } | Name::Raw { .. }))
-            .unwrap_or(asked.hot_from)
-    };
+/// Plans a read; `days_of` tells of which days a file of rollups is.
+pub(super) fn plan<E>(
+    files: &BTreeSet<Name>,
+    asked: Asked,
+    mut days_of: impl FnMut(Name) -> Result<Days, E>,
+) -> Result<Plan, E> {
+    let rolled_until = rolled_until(files, asked, &mut days_of)?;
     let from = asked.from.max(rolled_until);
     let raw = files.iter().copied().filter(|name| {
         let span = name.span();
@@ -51,33 +46,100 @@ pub(super) fn plan(files: &BTreeSet<Name>, asked: Asked) -> Plan {
             && span.start <= asked.to
             && span.start < asked.hot_from
     });
-    Plan { rolled_until, rolled: rolled(files, asked, rolled_until), raw: raw.collect() }
+    Ok(Plan { rolled_until, rolled: rolled(files, asked, rolled_until, days_of)?, raw: raw.collect() })
 }
 
-/// Goes from week to week: each is of one tier.
-fn rolled(files: &BTreeSet<Name>, asked: Asked, until: i64) -> Vec<(Name, Range<i64>)> {
-    let end = asked.to.saturating_add(1).min(until);
-    let kept = files.iter().filter(|name| matches!(name, Name::Fine { .. } | Name::Coarse { .. }));
-    let Some(oldest) = kept.map(|name| name.span().start).min() else { return Vec::new() };
-    let mut found: Vec<(Name, Range<i64>)> = Vec::new();
-    let mut week = begin(asked.from.max(oldest), 7 * DAY);
-    while week < end {
-        let (fine, coarse) = (Name::fine_at(week), Name::coarse_at(week));
-        let order = if asked.width >= COARSE { [coarse, fine] } else { [fine, coarse] };
-        let span = week.max(begin(asked.from, DAY))..end.min(fine.span().end);
-        if let Some(name) = order.into_iter().find(|name| files.contains(name)) {
-            match found.last_mut().filter(|(last, range)| *last == name && range.end == span.start) {
-                Some((_, range)) => range.end = span.end,
-                None => found.push((name, span)),
+/// Until when rollups are given: as long as there are samples in their place, or as soon as there are rollups, as is wanted; and
+/// so that nothing is missing because a file was set aside.
+fn rolled_until<E>(
+    files: &BTreeSet<Name>,
+    asked: Asked,
+    days_of: &mut impl FnMut(Name) -> Result<Days, E>,
+) -> Result<i64, E> {
+    let first = |is_it: fn(&Name) -> bool| {
+        files.iter().filter(|name| is_it(name)).map(|name| name.span().start).min().unwrap_or(asked.hot_from)
+    };
+    let within = begin(asked.from, DAY)..asked.to.saturating_add(1).min(asked.hot_from);
+    let mut until = if asked.width >= FINE {
+        // What is older than anything that is not rolled up yet is rolled up; days are, one after the other.
+        let mut settled = first(|name| matches!(name, Name::Tail { .. } | Name::Sealed { .. }));
+        for name in files.iter().filter(|name| matches!(name, Name::Raw { .. })) {
+            let day = name.span().start;
+            let is_meant = within.contains(&day) && day < settled;
+            if is_meant
+                && !days_of(Name::coarse_at(day))?.contains(&day)
+                && !days_of(Name::fine_at(day))?.contains(&day)
+            {
+                settled = day;
             }
         }
-        week = fine.span().end;
+        settled
+    } else {
+        first(|name| !is_rolled(name))
+    };
+    // Where a day after that has rollups and no samples, rollups are given until then.
+    let kept: BTreeSet<i64> =
+        files.iter().filter(|name| !is_rolled(name)).map(|name| begin(name.span().start, DAY)).collect();
+    for name in files.iter().copied().filter(is_rolled) {
+        let within = name.span().start.max(within.start).max(until)..name.span().end.min(within.end);
+        if !has_all_days(&within, |day| kept.contains(&day)) {
+            let days = days_of(name)?;
+            let last = days.iter().rev().find(|day| within.contains(day) && !kept.contains(day));
+            until = last.map_or(until, |day| until.max(day + DAY));
+        }
     }
-    found
+    Ok(until)
+}
+
+fn is_rolled(name: &Name) -> bool {
+    matches!(name, Name::Fine { .. } | Name::Coarse { .. })
+}
+
+/// Tells whether all days are there that begin in a span, or in which it begins.
+fn has_all_days(span: &Range<i64>, has: impl Fn(i64) -> bool) -> bool {
+    let mut day = begin(span.start, DAY);
+    while day < span.end && has(day) {
+        day += DAY;
+    }
+    day >= span.end
+}
+
+/// Goes from day to day: each is of the tier that is wanted, or else of the other.
+fn rolled<E>(
+    files: &BTreeSet<Name>,
+    asked: Asked,
+    until: i64,
+    mut days_of: impl FnMut(Name) -> Result<Days, E>,
+) -> Result<Vec<(Name, Range<i64>)>, E> {
+    let within = begin(asked.from, DAY)..asked.to.saturating_add(1).min(until);
+    let is_wanted = |name: &Name| matches!(name, Name::Coarse { .. }) == (asked.width >= COARSE);
+    let (wanted, others): (Vec<Name>, Vec<Name>) =
+        files.iter().copied().filter(is_rolled).partition(is_wanted);
+    let mut chosen: BTreeMap<i64, Name> = BTreeMap::new();
+    for name in wanted.into_iter().chain(others) {
+        let span = name.span().start.max(within.start)..name.span().end.min(within.end);
+        // One that has nothing to add is not opened.
+        if !has_all_days(&span, |day| chosen.contains_key(&day)) {
+            for day in days_of(name)?.iter().filter(|day| span.contains(day)) {
+                chosen.entry(*day).or_insert(name);
+            }
+        }
+    }
+    let mut found: Vec<(Name, Range<i64>)> = Vec::new();
+    for (day, name) in chosen {
+        let end = within.end.min(day + DAY);
+        match found.last_mut().filter(|(last, range)| *last == name && range.end == day) {
+            Some((_, range)) => range.end = end,
+            None => found.push((name, day..end)),
+        }
+    }
+    Ok(found)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
     use super::*;
     use crate::history::name::SLOT;
 
@@ -100,13 +162,24 @@ mod tests {
         files
     }
 
+    /// Of all files, what was compacted before day 20 but for some days of some files.
+    fn days(missing: &[(Name, i64)]) -> impl Fn(Name) -> Result<Days, Infallible> + use<> {
+        let missing: BTreeSet<(Name, i64)> = missing.iter().copied().collect();
+        move |name| {
+            let all = (-91..20).map(day).filter(|day| name.span().contains(day));
+            Ok(Days::new(
+                all.filter(|day| files().contains(&name) && !missing.contains(&(name, *day))).collect(),
+            ))
+        }
+    }
+
     fn asked(from: i64, to: i64, width: Duration) -> Asked {
         Asked { from, to, width, hot_from: day(20) + SLOT }
     }
 
     #[test]
     fn samples_are_read_where_they_are_kept_and_rollups_before() {
-        let plan = plan(&files(), asked(day(3) + 1, day(16) + 5, Duration::ZERO));
+        let Ok(plan) = plan(&files(), asked(day(3) + 1, day(16) + 5, Duration::ZERO), days(&[]));
         assert_eq!(plan.rolled_until, day(14));
         assert_eq!(
             plan.rolled,
@@ -117,14 +190,14 @@ mod tests {
 
     #[test]
     fn wide_steps_are_read_of_rollups_as_far_as_there_are() {
-        let wide = plan(&files(), asked(day(-3), day(25), COARSE));
+        let Ok(wide) = plan(&files(), asked(day(-3), day(25), COARSE), days(&[]));
         assert_eq!(wide.rolled_until, day(20));
         assert_eq!(
             wide.rolled,
             [(Name::coarse_at(day(-1)), day(-3)..day(0)), (Name::coarse_at(day(0)), day(0)..day(20))]
         );
         assert_eq!(wide.raw, [Name::sealed_at(day(20))]);
-        let fine = plan(&files(), asked(day(6), day(16), FINE));
+        let Ok(fine) = plan(&files(), asked(day(6), day(16), FINE), days(&[]));
         assert_eq!(
             fine.rolled,
             [
@@ -138,10 +211,11 @@ mod tests {
 
     #[test]
     fn what_is_all_in_memory_needs_no_file() {
-        let hot = plan(&files(), asked(day(20) + SLOT, i64::MAX, Duration::ZERO));
+        // Nor does it need to be known which days they are of.
+        let hot = plan(&files(), asked(day(20) + SLOT, i64::MAX, Duration::ZERO), Err).unwrap();
         // The day's file is of before too: that nothing is read of it is for who asks to see.
         assert_eq!((hot.rolled, hot.raw), (vec![], vec![Name::sealed_at(day(20))]));
-        let none = plan(&BTreeSet::new(), asked(i64::MIN, i64::MAX, COARSE));
+        let none = plan(&BTreeSet::new(), asked(i64::MIN, i64::MAX, COARSE), Err).unwrap();
         assert_eq!((none.rolled_until, none.rolled, none.raw), (day(20) + SLOT, vec![], vec![]));
     }
 
@@ -151,7 +225,7 @@ mod tests {
         let mut files = files();
         files.insert(Name::Tail { slot: day(15), run: 2 });
         files.insert(Name::sealed_at(day(16)));
-        let plan = plan(&files, asked(day(14), day(17), COARSE));
+        let Ok(plan) = plan(&files, asked(day(14), day(17), COARSE), days(&[]));
         assert_eq!(plan.rolled_until, day(15));
         assert_eq!(plan.rolled, [(Name::coarse_at(day(0)), day(14)..day(15))]);
         let raw = plan.raw.iter().copied().filter(|name| matches!(name, Name::Raw { .. }));
@@ -160,5 +234,51 @@ mod tests {
         let place = |wanted| plan.raw.iter().position(|name| *name == wanted);
         assert!(place(Name::raw_at(day(16))) < place(Name::sealed_at(day(16))));
         assert_eq!(plan.raw.len(), 4);
+    }
+
+    #[test]
+    fn each_day_is_of_the_tier_that_has_it() {
+        let (fine, coarse) = (Name::fine_at(day(7)), Name::coarse_at(day(0)));
+        let few = || days(&[(fine, day(8)), (coarse, day(9)), (coarse, day(12))]);
+        let Ok(plan) = plan(&files(), asked(day(7), day(13), FINE), few());
+        assert_eq!(
+            plan.rolled,
+            [(fine, day(7)..day(8)), (coarse, day(8)..day(9)), (fine, day(9)..day(13) + 1)]
+        );
+        let Ok(plan) = super::plan(&files(), asked(day(8), day(12) + 5, COARSE), few());
+        let expected = [
+            (coarse, day(8)..day(9)),
+            (fine, day(9)..day(10)),
+            (coarse, day(10)..day(12)),
+            (fine, day(12)..day(12) + 6),
+        ];
+        assert_eq!(plan.rolled, expected);
+    }
+
+    /// Raw day 17 is not in any tier, as both lost it: it and what follows is read as it is.
+    #[test]
+    fn a_day_without_rollups_is_read_as_it_is() {
+        let missing = [(Name::coarse_at(day(0)), day(17)), (Name::fine_at(day(14)), day(17))];
+        let Ok(plan) = plan(&files(), asked(day(10), day(25), COARSE), days(&missing));
+        assert_eq!(plan.rolled_until, day(17));
+        assert_eq!(plan.raw[..1], [Name::raw_at(day(17))]);
+        // Of what is asked alone.
+        let Ok(plan) = super::plan(&files(), asked(day(18), day(25), COARSE), days(&missing));
+        assert_eq!(plan.rolled_until, day(20));
+    }
+
+    /// Raw day 17 is not there: rollups are given of it, and so of what is before it.
+    #[test]
+    fn a_day_without_samples_is_read_as_rollups() {
+        let mut files = files();
+        files.remove(&Name::raw_at(day(17)));
+        let narrow =
+            |from, to| plan(&files, asked(from, to, Duration::ZERO), days(&[])).unwrap().rolled_until;
+        assert_eq!(narrow(day(13), day(19)), day(18));
+        assert_eq!((narrow(day(13), day(17) - 1), narrow(day(18), day(19))), (day(14), day(14)));
+        // Nobody has anything of it.
+        let missing = [(Name::coarse_at(day(0)), day(17)), (Name::fine_at(day(14)), day(17))];
+        let Ok(plan) = plan(&files, asked(day(13), day(19), Duration::ZERO), days(&missing));
+        assert_eq!(plan.rolled_until, day(14));
     }
 }

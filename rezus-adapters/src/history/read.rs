@@ -38,7 +38,7 @@ pub(super) fn select(inner: &Inner, selection: &Selection) -> Result<Vec<Series>
     again_where_files_are_gone(inner, selection.limit, || {
         // What is in memory first: what is dropped from there afterwards is in files.
         let hot = inner.heads.select(selection).map_err(|_| Stop::TooMany)?;
-        let Some((plan, selection)) = cold(inner, selection) else { return Ok(hot) };
+        let Some((plan, selection)) = cold(inner, selection)? else { return Ok(hot) };
         let found = files(inner, &plan, &selection, &hot)?;
         let given =
             found.into_values().filter(|series| !(series.rolled.is_empty() && series.samples.is_empty()));
@@ -50,7 +50,7 @@ pub(super) fn select(inner: &Inner, selection: &Selection) -> Result<Vec<Series>
 pub(super) fn list(inner: &Inner, selection: &Selection) -> Result<Vec<Labels>, SeriesError> {
     let found = again_where_files_are_gone(inner, selection.limit, || {
         let mut found: BTreeSet<Labels> = inner.heads.list(selection).into_iter().collect();
-        let Some((plan, selection)) = cold(inner, selection) else { return Ok(found) };
+        let Some((plan, selection)) = cold(inner, selection)? else { return Ok(found) };
         let names = plan.rolled.iter().map(|(name, _)| *name).chain(plan.raw);
         for name in names {
             let labels = ChunkFile::read(&inner.files.path(name)).and_then(|file| file.meant(&selection));
@@ -70,11 +70,11 @@ pub(super) fn list(inner: &Inner, selection: &Selection) -> Result<Vec<Labels>, 
 }
 
 /// What is to be read of files, if anything.
-fn cold(inner: &Inner, selection: &Selection) -> Option<(Plan, Selection)> {
+fn cold(inner: &Inner, selection: &Selection) -> Result<Option<(Plan, Selection)>, Stop> {
     let hot_from = inner.hot_from();
     let (from, to) = (selection.from, selection.to);
     if from >= hot_from || from > to {
-        return None;
+        return Ok(None);
     }
     let asked = Asked {
         from: from.as_millis(),
@@ -82,7 +82,8 @@ fn cold(inner: &Inner, selection: &Selection) -> Option<(Plan, Selection)> {
         width: selection.width,
         hot_from: hot_from.as_millis(),
     };
-    Some((plan(&inner.files.list(), asked), selection.clone()))
+    let days_of = |name| inner.files.days(name).map_err(|error| Stop::Failed(name, error));
+    Ok(Some((plan(&inner.files.list(), asked, days_of)?, selection.clone())))
 }
 
 fn again_where_files_are_gone<T>(
@@ -119,9 +120,10 @@ fn files(
     let mut found = Found { series: BTreeMap::new(), left: selection.limit };
     for (name, span) in &plan.rolled {
         let width = if matches!(name, Name::Fine { .. }) { FINE } else { COARSE };
-        let until = Timestamp::from_millis(span.end);
         let is_within = |rollup: &Rollup| {
-            rollup.from < until && rollup.from.after(width) > selection.from && rollup.from <= selection.to
+            span.contains(&rollup.from.as_millis())
+                && rollup.from.after(width) > selection.from
+                && rollup.from <= selection.to
         };
         found.read(inner, *name, selection, |file, id| {
             let mut rolled = Vec::new();

@@ -1,6 +1,6 @@
 //! What is done besides: slots are sealed, days compacted, and what is too old or too much is removed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use rezus_core::base::Timestamp;
@@ -126,7 +126,7 @@ fn work(inner: &Inner, upkeep: &mut Upkeep, now: Timestamp) -> Result<bool, (Nam
             seal.step(&inner.files, &inner.heads)?.map(|left| Work::Seal(Box::new(left)))
         }
         Some(Work::Compact(compact)) => compact.step(&inner.files)?.map(|left| Work::Compact(Box::new(left))),
-        None => match next(&inner.files.list(), now.minus(inner.settings.ring.window.late)) {
+        None => match to_do(inner, upkeep, now)? {
             Next::Nothing => return Ok(false),
             Next::Compact(day) => Some(Work::Compact(Box::new(Compact::begin(&inner.files, day)?))),
             Next::Seal(slot) => {
@@ -145,8 +145,28 @@ fn work(inner: &Inner, upkeep: &mut Upkeep, now: Timestamp) -> Result<bool, (Nam
     Ok(true)
 }
 
-/// Says what is to be done, where no samples come any more for what is before `closed`. The oldest first.
-fn next(files: &BTreeSet<Name>, closed: Timestamp) -> Next {
+/// Looks at what there is, and says what is to be done.
+fn to_do(inner: &Inner, upkeep: &Upkeep, now: Timestamp) -> Result<Next, (Name, FileError)> {
+    let mut files = inner.files.list();
+    // What is to be removed is not even looked at.
+    let time = upkeep.retention.retention.time(now);
+    files.retain(|name| !is_expired(*name, time, &inner.settings));
+    next(&files, now.minus(inner.settings.ring.window.late), |day| {
+        let mut is_whole = true;
+        for tier in [Name::fine_at(day), Name::coarse_at(day)] {
+            is_whole &= inner.files.days(tier).map_err(|error| (tier, error))?.contains(&day);
+        }
+        Ok(is_whole)
+    })
+}
+
+/// Says what is to be done, where no samples come any more for what is before `closed`. The oldest first. A day that is compacted
+/// already is again, where not all `is_whole`: a file of its rollups was set aside, and what is left of it are its samples.
+fn next<E>(
+    files: &BTreeSet<Name>,
+    closed: Timestamp,
+    mut is_whole: impl FnMut(i64) -> Result<bool, E>,
+) -> Result<Next, E> {
     let is_closed = |name: &&Name| name.span().end <= closed.as_millis();
     let mut tails = files.iter().filter_map(|name| match name {
         Name::Tail { slot, .. } => Some(*slot),
@@ -157,16 +177,26 @@ fn next(files: &BTreeSet<Name>, closed: Timestamp) -> Next {
         _ => None,
     });
     if let Some(slot) = slots.min() {
-        return Next::Seal(slot);
+        return Ok(Next::Seal(slot));
     }
-    let days = files.iter().filter(is_closed).filter_map(|name| match name {
-        Name::Sealed { from } => Some(*from),
-        _ => None,
-    });
-    match days.min() {
-        Some(day) if !tails.any(|slot| begin(slot, DAY) == day) => Next::Compact(day),
-        _ => Next::Nothing,
+    let days: BTreeMap<i64, bool> = files
+        .iter()
+        .filter(is_closed)
+        .filter_map(|name| match name {
+            Name::Raw { from } => Some((*from, true)),
+            // What follows a day's other file here, and so counts.
+            Name::Sealed { from } => Some((*from, false)),
+            _ => None,
+        })
+        .collect();
+    // In this order also because of what counters had the day before.
+    for (day, is_compacted) in days {
+        if !is_compacted || !is_whole(day)? {
+            let is_open = tails.any(|slot| begin(slot, DAY) == day);
+            return Ok(if is_open { Next::Nothing } else { Next::Compact(day) });
+        }
     }
+    Ok(Next::Nothing)
 }
 
 /// Removes a file that is too old, or the oldest of the finest tier where there is too much; tells whether there was one.
@@ -219,6 +249,8 @@ fn first_to_go(files: &BTreeSet<Name>, now: Timestamp) -> Option<Name> {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
     use super::*;
 
     fn at(hours: i64) -> Timestamp {
@@ -228,14 +260,25 @@ mod tests {
     #[test]
     fn slots_are_sealed_and_days_compacted_once_nothing_comes_for_them_any_more() {
         let tail = |hours: i64| Name::Tail { slot: at(hours).as_millis(), run: 1 };
-        let files = |names: &[Name]| names.iter().copied().collect::<BTreeSet<_>>();
+        let next = |names: &[Name], closed| {
+            let Ok(next) =
+                next(&names.iter().copied().collect(), closed, |day| Ok::<_, Infallible>(day != DAY));
+            next
+        };
         let sealed = Name::sealed_at(0);
-        assert_eq!(next(&files(&[sealed, tail(20), tail(22)]), at(22)), Next::Seal(at(20).as_millis()));
-        assert_eq!(next(&files(&[sealed, tail(22)]), Timestamp::from_millis(DAY - 1)), Next::Nothing);
-        assert_eq!(next(&files(&[sealed, tail(22), tail(24)]), at(24)), Next::Seal(at(22).as_millis()));
-        assert_eq!(next(&files(&[sealed, tail(24)]), at(24)), Next::Compact(0));
-        assert_eq!(next(&files(&[sealed, tail(24)]), Timestamp::from_millis(DAY - 1)), Next::Nothing);
-        assert_eq!(next(&files(&[Name::raw_at(0)]), at(100)), Next::Nothing);
+        assert_eq!(next(&[sealed, tail(20), tail(22)], at(22)), Next::Seal(at(20).as_millis()));
+        assert_eq!(next(&[sealed, tail(22)], Timestamp::from_millis(DAY - 1)), Next::Nothing);
+        assert_eq!(next(&[sealed, tail(22), tail(24)], at(24)), Next::Seal(at(22).as_millis()));
+        assert_eq!(next(&[sealed, tail(24)], at(24)), Next::Compact(0));
+        assert_eq!(next(&[sealed, tail(24)], Timestamp::from_millis(DAY - 1)), Next::Nothing);
+        assert_eq!(next(&[Name::raw_at(0)], at(100)), Next::Nothing);
+        // The second day's rollups are not there.
+        let days = [0, 1, 2].map(|nth| Name::raw_at(nth * DAY));
+        assert_eq!(next(&days, at(100)), Next::Compact(DAY));
+        assert_eq!(next(&days, at(40)), Next::Nothing);
+        let [first, ..] = days;
+        assert_eq!(next(&[first, Name::raw_at(DAY), sealed], at(100)), Next::Compact(0));
+        assert_eq!(next(&[Name::raw_at(DAY), Name::sealed_at(2 * DAY)], at(100)), Next::Compact(DAY));
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod month;
 mod random;
 mod readers;
 mod start;
+mod tiers;
 
 use fixture::Store;
 use rezus_adapters::history::HistorySettings;

@@ -9,7 +9,7 @@ use rezus_core::series::TimeSeriesSink as _;
 use super::fixture::{DAY, HOUR, MINUTE, START, Store, at, entries, samples, select, tend};
 
 /// Overwrites what follows the first of so many parts.
-fn garble(path: &Path, parts: usize) {
+pub(super) fn garble(path: &Path, parts: usize) {
     let mut bytes = std::fs::read(path).unwrap();
     let begin = bytes.len() / parts;
     bytes[begin..].fill(0x5a);

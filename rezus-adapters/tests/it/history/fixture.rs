@@ -9,6 +9,7 @@ use rezus_adapters::history::{History, HistorySettings, SetAside};
 use rezus_core::base::Timestamp;
 use rezus_core::series::{
     Entry, Labels, Matcher, NAME, Operator, STALE, Sample, Selection, Series, TENANT, TimeSeries,
+    TimeSeriesSink as _,
 };
 use rezus_testkit::clock::ManualClock;
 use rezus_testkit::contract::time_series::TimeSeriesFixture;
@@ -59,6 +60,12 @@ impl Store {
         History::open(&self.directory, self.settings, Arc::new(self.clock.clone())).unwrap()
     }
 
+    /// How many files there are whose names begin with this, without the logs beside them.
+    pub(super) fn count(&self, kind: &str) -> usize {
+        let all = self.files(kind);
+        all.iter().filter(|path| path.extension().is_some_and(|ending| ending == "db")).count()
+    }
+
     /// The files whose names have this in them, sorted.
     pub(super) fn files(&self, part: &str) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(&self.directory).unwrap();
@@ -89,6 +96,15 @@ pub(super) async fn tend(history: &History) -> Vec<SetAside> {
         if !tended.more {
             return set_aside;
         }
+    }
+}
+
+/// Lets minutes pass, ten at a time, with samples of four series.
+pub(super) async fn pass(store: &Store, history: &History, minutes: std::ops::Range<u32>) {
+    for minute in minutes.step_by(10) {
+        store.clock.set(at(START + i64::from(minute + 9) * MINUTE));
+        history.append(&entries(4, minute..minute + 10)).await.unwrap();
+        tend(history).await;
     }
 }
 

@@ -50,13 +50,13 @@ async fn pass(store: &Store, history: &mut History, series: u32, days: std::ops:
 }
 
 /// All that a series had, and what it comes to.
-struct Model {
+pub(super) struct Model {
     samples: Vec<Sample>,
     rolled: BTreeMap<(Duration, Timestamp), Rollup>,
 }
 
 impl Model {
-    fn new(series: u32, minutes: u32) -> Self {
+    pub(super) fn new(series: u32, minutes: u32) -> Self {
         let samples = samples(series, 0..minutes);
         let rolled = [FINE, COARSE].into_iter().flat_map(|width| roll_up(&samples, width, None));
         let rolled = rolled.map(|rollup| ((rollup.width, rollup.from), rollup)).collect();
@@ -64,7 +64,7 @@ impl Model {
     }
 
     /// Each rollup is what its span came to, each sample is one that was, and none is missing.
-    fn check(&self, found: &Series, from: i64, to: i64) {
+    pub(super) fn check(&self, found: &Series, from: i64, to: i64) {
         let name = &found.labels;
         for rollup in &found.rolled {
             assert_eq!(self.rolled.get(&(rollup.width, rollup.from)), Some(rollup), "{name}");
