@@ -287,14 +287,14 @@ fn series(row: &Row<'_>) -> Result<(Labels, i64), FileError> {
 }
 
 /// Adds a checksum: a bit that turned is found before it is taken for a number.
-fn seal(block: &[u8]) -> Vec<u8> {
+pub(super) fn seal(block: &[u8]) -> Vec<u8> {
     let mut sealed = block.to_vec();
     sealed.extend(crc32fast::hash(block).to_le_bytes());
     sealed
 }
 
 /// Takes the checksum off.
-fn unseal(block: &mut Vec<u8>) -> Result<(), FileError> {
+pub(super) fn unseal(block: &mut Vec<u8>) -> Result<(), FileError> {
     let (whole, sum) = block.split_last_chunk::<4>().ok_or(FileError::Damaged("a block"))?;
     if crc32fast::hash(whole).to_le_bytes() != *sum {
         return Err(FileError::Damaged("a block"));

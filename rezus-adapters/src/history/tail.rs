@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rezus_core::base::Timestamp;
 use rezus_core::series::{Labels, Sample};
-use rusqlite::{Connection, OpenFlags, params};
+use rusqlite::{Connection, OpenFlags, Row, params};
 
 use super::error::FileError;
 use super::file::{self, APPLICATION_ID};
@@ -13,7 +13,7 @@ use super::name::{Name, SLOT, begin};
 use super::{Sync, varint};
 
 /// The format of tails.
-const FORMAT: i32 = 1;
+const FORMAT: i32 = 2;
 
 const SCHEMA: &str = "
     CREATE TABLE series (id INTEGER PRIMARY KEY, labels BLOB NOT NULL);
@@ -104,12 +104,12 @@ impl Tail {
                 transaction.prepare_cached("INSERT OR IGNORE INTO series (id, labels) VALUES (?1, ?2)")?;
             for tick in ticks {
                 if self.known.insert(tick.id) {
-                    define.execute(params![tick.id, tick.labels.as_bytes()])?;
+                    define.execute(params![tick.id, file::seal(tick.labels.as_bytes())])?;
                 }
             }
             let mut insert = transaction.prepare_cached("INSERT INTO ticks (block) VALUES (?1)")?;
             for ticks in ticks.chunks(SAMPLES_A_ROW) {
-                insert.execute([pack(ticks)])?;
+                insert.execute([file::seal(&pack(ticks))])?;
             }
         }
         Ok(transaction.commit()?)
@@ -130,10 +130,9 @@ fn pack(ticks: &[Tick<'_>]) -> Vec<u8> {
     block
 }
 
-/// Reads a tail of an earlier run; gives each sample with its series, in the order in which they came. What was given before
-/// an error is as good as without one.
+/// Reads a tail of an earlier run; gives each sample with its series, in the order in which they came. A row that is damaged is
+/// passed over, and told in the end: what was given is as good as without that error.
 pub(super) fn replay(path: &Path, mut give: impl FnMut(&Labels, Sample)) -> Result<(), FileError> {
-    const DAMAGED: FileError = FileError::Damaged("a row of a tail");
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     let is_empty: bool =
@@ -144,27 +143,52 @@ pub(super) fn replay(path: &Path, mut give: impl FnMut(&Labels, Sample)) -> Resu
         return Ok(());
     }
     file::check(&connection, FORMAT)?;
+    let mut is_whole = true;
     let mut series: HashMap<i64, Labels> = HashMap::new();
     let mut statement = connection.prepare("SELECT id, labels FROM series")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let bytes = row.get_ref(1)?.as_blob().map_err(|_| DAMAGED)?;
-        series.insert(row.get(0)?, Labels::from_bytes(bytes).ok_or(DAMAGED)?);
+        match block(row, 1).ok().as_deref().and_then(Labels::from_bytes) {
+            Some(labels) => drop(series.insert(row.get(0)?, labels)),
+            None => is_whole = false,
+        }
     }
     let mut statement = connection.prepare("SELECT block FROM ticks ORDER BY id")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let mut block = row.get_ref(0)?.as_blob().map_err(|_| DAMAGED)?;
-        let (mut id, mut at) = (0_i64, 0_i64);
-        while !block.is_empty() {
-            let next = (varint::take_signed(&mut block), varint::take_signed(&mut block));
-            let (Some(id_step), Some(time_step)) = next else { return Err(DAMAGED) };
-            (id, at) = (id.wrapping_add(id_step), at.wrapping_add(time_step));
-            let (value, rest) = block.split_first_chunk::<8>().ok_or(DAMAGED)?;
-            block = rest;
-            let value = f64::from_bits(u64::from_le_bytes(*value));
-            give(series.get(&id).ok_or(DAMAGED)?, Sample { at: Timestamp::from_millis(at), value });
+        let read = block(row, 0).and_then(|block| unpack(&block));
+        is_whole &= read.is_ok();
+        for (id, sample) in read.unwrap_or_default() {
+            match series.get(&id) {
+                Some(labels) => give(labels, sample),
+                None => is_whole = false,
+            }
         }
     }
-    Ok(())
+    if is_whole { Ok(()) } else { Err(DAMAGED) }
+}
+
+const DAMAGED: FileError = FileError::Damaged("a row of a tail");
+
+/// Reads a column that was sealed.
+fn block(row: &Row<'_>, column: usize) -> Result<Vec<u8>, FileError> {
+    let mut block = row.get_ref(column)?.as_blob().map_err(|_| DAMAGED)?.to_vec();
+    file::unseal(&mut block)?;
+    Ok(block)
+}
+
+/// Reads ticks: of each the id of its series, and its sample.
+fn unpack(mut block: &[u8]) -> Result<Vec<(i64, Sample)>, FileError> {
+    let mut ticks = Vec::new();
+    let (mut id, mut at) = (0_i64, 0_i64);
+    while !block.is_empty() {
+        let next = (varint::take_signed(&mut block), varint::take_signed(&mut block));
+        let (Some(id_step), Some(time_step)) = next else { return Err(DAMAGED) };
+        (id, at) = (id.wrapping_add(id_step), at.wrapping_add(time_step));
+        let (value, rest) = block.split_first_chunk::<8>().ok_or(DAMAGED)?;
+        block = rest;
+        let value = f64::from_bits(u64::from_le_bytes(*value));
+        ticks.push((id, Sample { at: Timestamp::from_millis(at), value }));
+    }
+    Ok(ticks)
 }
