@@ -26,7 +26,7 @@ mod varint;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -80,7 +80,8 @@ pub struct HistorySettings {
     pub fine: Duration,
     /// For how long rollups of an hour are kept, in files of thirteen weeks; not less than `fine`.
     pub coarse: Duration,
-    /// How many bytes the files may have; the oldest of the finest tier go first. What is of today stays whatever its size.
+    /// How many bytes the files may have; what was set aside goes first, and then the oldest of the finest tier. What is of today
+    /// stays whatever its size.
     pub max_bytes: Option<u64>,
     /// When what was taken is safe.
     pub sync: Sync,
@@ -125,6 +126,8 @@ struct Inner {
     log: Mutex<Log>,
     files: Files,
     upkeep: Mutex<Upkeep>,
+    /// Whether something could not be written for want of room, and nothing was removed since.
+    lacks_room: AtomicBool,
     /// Since when all there is is in memory, in milliseconds since 1970. It only rises.
     hot_from: AtomicI64,
 }
@@ -168,6 +171,7 @@ impl History {
             log: Mutex::new(log),
             files,
             upkeep: Mutex::new(Upkeep::new(retention)),
+            lacks_room: AtomicBool::new(false),
             hot_from: AtomicI64::new(hot_from),
         };
         inner.replay()?;
@@ -181,6 +185,12 @@ impl History {
 
     /// Returns how many bytes the files have.
     pub fn bytes(&self) -> u64 {
+        self.inner.files.total()
+    }
+
+    /// Returns how many bytes the files of each kind have: `tail` and `sealed` of what is not compacted, `raw` of days of samples,
+    /// `fine` and `coarse` of rollups, `damaged` of what was set aside.
+    pub fn bytes_by_kind(&self) -> BTreeMap<&'static str, u64> {
         self.inner.files.bytes()
     }
 
@@ -217,6 +227,13 @@ fn sealed_until(files: &Files, now: i64) -> i64 {
 impl Inner {
     fn log(&self) -> MutexGuard<'_, Log> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sees to it that there is room the next time, where that was what was missing.
+    fn notice(&self, error: &FileError) {
+        if error.is_lack_of_room() {
+            self.lacks_room.store(true, Ordering::SeqCst);
+        }
     }
 
     fn hot_from(&self) -> Timestamp {
@@ -283,6 +300,7 @@ impl Inner {
                 self.heads.lower_floor(Timestamp::from_millis(slot));
             });
             if let Err(error) = written {
+                self.notice(&error);
                 // Who tries again is told that those of an earlier slot are repeated, as they are.
                 let lost = std::iter::once(ticks).chain(slots.map(|(_, ticks)| ticks)).flatten();
                 for tick in lost {
@@ -333,4 +351,52 @@ async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(act)
         .await
         .unwrap_or_else(|error| Err(SeriesError::Unavailable { doing, source: Box::new(error) }))
+}
+
+#[cfg(test)]
+mod tests {
+    use rezus_core::series::{NAME, Sample, TENANT};
+    use rezus_testkit::clock::ManualClock;
+
+    use super::*;
+
+    /// What is taken fails for want of room: what goes first is removed by who tends next, one file each time, and then there is.
+    #[tokio::test]
+    async fn where_there_is_no_room_for_what_comes_what_goes_first_is_removed() {
+        let (directory, clock) = (tempfile::tempdir().unwrap(), ManualClock::default());
+        let now = clock.now();
+        let history = History::open(directory.path(), HistorySettings::default(), Arc::new(clock)).unwrap();
+        let files = &history.inner.files;
+        let older = [1, 2].map(|days| Name::raw_at(now.minus(Duration::from_hours(24 * days)).as_millis()));
+        for name in older {
+            std::fs::write(files.path(name), "").unwrap();
+            files.add(name);
+        }
+        files.set_aside(older[0], FileError::Damaged("it")).unwrap();
+        files.add(older[0]);
+        let entries = |machines: std::ops::Range<u32>| -> Vec<Entry> {
+            let labels = |machine: u32| {
+                Labels::new([(NAME, "up"), (TENANT, "prod"), ("machine", &machine.to_string())]).unwrap()
+            };
+            machines
+                .map(|machine| Entry { labels: labels(machine), sample: Sample { at: now, value: 1.0 } })
+                .collect()
+        };
+        history.append(&entries(0..1)).await.unwrap();
+        let left =
+            || (files.damaged().len(), files.list().iter().filter(|name| name.kind() == "raw").count());
+        for (nth, expected) in (0..).zip([(0, 2), (0, 1), (0, 0)]) {
+            history.inner.log().fill_up();
+            let error = history.append(&entries(1..2_000)).await.unwrap_err();
+            assert!(matches!(error, SeriesError::Unavailable { .. }), "{error:?}");
+            // Once for each time that there was none.
+            for has_removed in [true, false] {
+                let mut upkeep = history.inner.upkeep.lock().unwrap();
+                assert_eq!(upkeep::remove(&history.inner, &mut upkeep, now).unwrap(), has_removed);
+                assert_eq!(left(), expected);
+            }
+            // Opened anew it takes more.
+            assert_eq!(history.append(&entries(5_000 + nth..5_001 + nth)).await.unwrap().kept, 1);
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! The composition root: the only place that names adapters.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -302,9 +303,9 @@ impl SeriesUpkeep {
         }
     }
 
-    /// Returns how many bytes of samples are on disk.
-    pub fn bytes(&self) -> u64 {
-        self.0.as_ref().map_or(0, History::bytes)
+    /// Returns how many bytes of samples are on disk, by the kind of the files.
+    pub fn bytes(&self) -> BTreeMap<&'static str, u64> {
+        self.0.as_ref().map(History::bytes_by_kind).unwrap_or_default()
     }
 }
 

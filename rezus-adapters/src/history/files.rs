@@ -24,6 +24,8 @@ pub(super) type Days = Arc<BTreeSet<i64>>;
 pub(super) struct Files {
     directory: PathBuf,
     names: RwLock<BTreeSet<Name>>,
+    /// What those are called that are out of the way, without that ending.
+    damaged: Mutex<BTreeSet<Name>>,
     /// Of files of rollups, of which days they are, as far as somebody asked.
     days: Mutex<BTreeMap<Name, Days>>,
     set_aside: Mutex<Vec<SetAside>>,
@@ -33,11 +35,15 @@ impl Files {
     /// Looks at what is in a directory, which is made where there is none. What was not finished is removed.
     pub(super) fn scan(directory: &Path) -> io::Result<Self> {
         fs::create_dir_all(directory)?;
-        let mut names = BTreeSet::new();
+        let (mut names, mut damaged) = (BTreeSet::new(), BTreeSet::new());
         for entry in fs::read_dir(directory)? {
             let entry = entry?;
             let text = entry.file_name().to_string_lossy().into_owned();
             names.extend(Name::parse(&text));
+            damaged.extend(text.strip_suffix(DAMAGED).and_then(|text| {
+                let text = text.strip_suffix('.')?;
+                LOGS.iter().find_map(|log| Name::parse(text.strip_suffix(log)?)).or_else(|| Name::parse(text))
+            }));
             if text.strip_suffix(NEW).and_then(|text| Name::parse(text.strip_suffix('.')?)).is_some() {
                 fs::remove_file(entry.path())?;
             }
@@ -45,6 +51,7 @@ impl Files {
         Ok(Self {
             directory: directory.to_owned(),
             names: RwLock::new(names),
+            damaged: Mutex::new(damaged),
             days: Mutex::default(),
             set_aside: Mutex::default(),
         })
@@ -134,10 +141,7 @@ impl Files {
     fn unlink(&self, name: Name) -> Result<(), FileError> {
         // The log first: a file without its log is whole, as it was some time ago; what comes again of it is merged.
         for path in with_log(&self.path(name)).into_iter().rev() {
-            match fs::remove_file(path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
-                _ => {}
-            }
+            remove_if_there(&path)?;
         }
         Ok(())
     }
@@ -156,10 +160,29 @@ impl Files {
                 _ => {}
             }
         }
+        self.lock_damaged().insert(name);
         self.known_days().remove(&name);
         let notice = SetAside { path: self.path(name), source: Box::new(why) };
         self.set_aside.lock().unwrap_or_else(PoisonError::into_inner).push(notice);
         Ok(())
+    }
+
+    /// Returns the names that those had that are out of the way.
+    pub(super) fn damaged(&self) -> BTreeSet<Name> {
+        self.lock_damaged().clone()
+    }
+
+    /// Removes what is out of the way of a file of this name.
+    pub(super) fn remove_damaged(&self, name: Name) -> Result<(), FileError> {
+        for path in with_log(&self.path(name)) {
+            remove_if_there(&path.with_added_extension(DAMAGED))?;
+        }
+        self.lock_damaged().remove(&name);
+        Ok(())
+    }
+
+    fn lock_damaged(&self) -> MutexGuard<'_, BTreeSet<Name>> {
+        self.damaged.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns what was put out of the way since the last call.
@@ -168,11 +191,31 @@ impl Files {
     }
 
     /// Returns how many bytes there are of all files.
-    pub(super) fn bytes(&self) -> u64 {
-        let size = |path: PathBuf| fs::metadata(path).map_or(0, |file| file.len());
-        self.list().into_iter().flat_map(|name| with_log(&self.path(name))).map(size).sum()
+    pub(super) fn total(&self) -> u64 {
+        self.bytes().values().sum()
+    }
+
+    /// Returns how many bytes there are of each kind of files, and of those that are out of the way.
+    pub(super) fn bytes(&self) -> BTreeMap<&'static str, u64> {
+        let size = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
+        let mut bytes: BTreeMap<&'static str, u64> = KINDS.into_iter().map(|kind| (kind, 0)).collect();
+        for name in self.list() {
+            let own: u64 = with_log(&self.path(name)).iter().map(|path| size(path)).sum();
+            *bytes.entry(name.kind()).or_default() += own;
+        }
+        for name in self.damaged() {
+            let paths = with_log(&self.path(name)).map(|path| path.with_added_extension(DAMAGED));
+            *bytes.entry(DAMAGED).or_default() += paths.iter().map(|path| size(path)).sum::<u64>();
+        }
+        bytes
     }
 }
+
+/// What bytes are counted by.
+const KINDS: [&str; 6] = ["tail", "sealed", "raw", "fine", "coarse", DAMAGED];
+
+/// What the names of the files end with that SQLite puts beside a file.
+const LOGS: [&str; 2] = ["-wal", "-shm"];
 
 fn with_log(path: &Path) -> [PathBuf; 3] {
     let beside = |ending: &str| {
@@ -180,5 +223,13 @@ fn with_log(path: &Path) -> [PathBuf; 3] {
         name.push(ending);
         PathBuf::from(name)
     };
-    [path.to_owned(), beside("-wal"), beside("-shm")]
+    let [log, index] = LOGS.map(beside);
+    [path.to_owned(), log, index]
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }

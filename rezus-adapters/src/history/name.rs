@@ -52,6 +52,17 @@ impl Name {
         Self::Coarse { from: begin(at, 91 * DAY) }
     }
 
+    /// Returns what its name begins with.
+    pub(super) fn kind(self) -> &'static str {
+        match self {
+            Self::Tail { .. } => "tail",
+            Self::Sealed { .. } => "sealed",
+            Self::Raw { .. } => "raw",
+            Self::Fine { .. } => "fine",
+            Self::Coarse { .. } => "coarse",
+        }
+    }
+
     /// Returns since when it is, and until when: that end is not part of it.
     pub(super) fn span(self) -> Range<i64> {
         let (from, length) = match self {
@@ -92,14 +103,14 @@ impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |at: i64| Timestamp::from_millis(at).to_string();
         let date = |at: i64| text(at).split('T').next().unwrap_or_default().to_owned();
+        let kind = self.kind();
         match self {
             Self::Tail { slot, run } => {
-                write!(f, "tail-{}-{run}.db", text(*slot).split(':').next().unwrap_or_default())
+                write!(f, "{kind}-{}-{run}.db", text(*slot).split(':').next().unwrap_or_default())
             }
-            Self::Sealed { from } => write!(f, "sealed-{}.db", date(*from)),
-            Self::Raw { from } => write!(f, "raw-{}.db", date(*from)),
-            Self::Fine { from } => write!(f, "fine-{}.db", date(*from)),
-            Self::Coarse { from } => write!(f, "coarse-{}.db", date(*from)),
+            Self::Sealed { from } | Self::Raw { from } | Self::Fine { from } | Self::Coarse { from } => {
+                write!(f, "{kind}-{}.db", date(*from))
+            }
         }
     }
 }

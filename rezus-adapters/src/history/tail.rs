@@ -88,6 +88,16 @@ pub(super) fn slot_of(at: Timestamp) -> i64 {
     begin(at.as_millis(), SLOT)
 }
 
+#[cfg(test)]
+impl Log {
+    /// Lets the tails that are open take no more pages: what is written to them next finds no room.
+    pub(super) fn fill_up(&self) {
+        for tail in self.tails.values() {
+            tail.connection.pragma_update(None, "max_page_count", 1).unwrap();
+        }
+    }
+}
+
 impl Tail {
     fn make(path: &Path, sync: Sync) -> Result<Self, FileError> {
         let connection = Connection::open(path)?;

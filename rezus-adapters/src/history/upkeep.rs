@@ -1,6 +1,7 @@
 //! What is done besides: slots are sealed, days compacted, and what is too old or too much is removed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rezus_core::base::Timestamp;
@@ -51,7 +52,7 @@ pub(super) fn tend(inner: &Inner, upkeep: &mut Upkeep) -> Result<Tended, SeriesE
     sweep(inner, upkeep, now);
     // First, so that there is room for the rest.
     let has_removed = remove(inner, upkeep, now).map_err(|error| error.while_being("kept"))?;
-    let has_kept = upkeep.retention.keep();
+    let has_kept = upkeep.retention.keep().map_err(FileError::Io).inspect_err(|error| inner.notice(error));
     let has_worked = match work(inner, upkeep, now) {
         Ok(has_worked) => {
             upkeep.failing.0 = upkeep.failing.0.filter(|_| !has_worked);
@@ -63,14 +64,16 @@ pub(super) fn tend(inner: &Inner, upkeep: &mut Upkeep) -> Result<Tended, SeriesE
         }
         Err((_, error)) => {
             // What is sealed and compacted takes room before it gives any back.
-            let oldest = first_to_go(&inner.files.list(), now).filter(|_| error.is_lack_of_room());
-            let Some(oldest) = oldest else { return Err(error.while_being("kept")) };
-            inner.files.remove(oldest).map_err(|error| error.while_being("kept"))?;
+            let has_made_room = error.is_lack_of_room()
+                && make_room(inner, upkeep, now).map_err(|error| error.while_being("kept"))?;
+            if !has_made_room {
+                return Err(error.while_being("kept"));
+            }
             true
         }
     };
     // Last: that this cannot be written holds up nothing else.
-    has_kept.map_err(|error| FileError::Io(error).while_being("kept"))?;
+    has_kept.map_err(|error| error.while_being("kept"))?;
     Ok(Tended { more: has_removed || has_worked, set_aside: inner.files.take_set_aside() })
 }
 
@@ -110,7 +113,7 @@ fn sweep(inner: &Inner, upkeep: &mut Upkeep, now: Timestamp) {
         if upkeep.swept.is_some_and(|swept| floor.since(swept).max(swept.since(floor)) < SWEEP) {
             return;
         }
-        inner.hot_from.fetch_max(floor.as_millis(), std::sync::atomic::Ordering::SeqCst);
+        inner.hot_from.fetch_max(floor.as_millis(), Ordering::SeqCst);
         inner.heads.set_floor(floor);
         floor
     };
@@ -199,25 +202,43 @@ fn next<E>(
     Ok(Next::Nothing)
 }
 
-/// Removes a file that is too old, or the oldest of the finest tier where there is too much; tells whether there was one.
-fn remove(inner: &Inner, upkeep: &mut Upkeep, now: Timestamp) -> Result<bool, FileError> {
-    let mut files = inner.files.list();
-    files.retain(|name| !upkeep.is_at_work_on(*name));
-    let (settings, kept) = (&inner.settings, &mut upkeep.retention);
-    kept.retention.follow(now, inner.clock.elapsed());
-    if !files.iter().any(|name| is_past(*name, now, settings)) {
-        kept.retention.catch_up(now);
+/// Removes a file that is too old, or the first to go where there is too much; tells whether there was one.
+pub(super) fn remove(inner: &Inner, upkeep: &mut Upkeep, now: Timestamp) -> Result<bool, FileError> {
+    let (settings, damaged) = (&inner.settings, inner.files.damaged());
+    let files = removable(inner, upkeep);
+    let kept = &mut upkeep.retention.retention;
+    kept.follow(now, inner.clock.elapsed());
+    if !files.iter().chain(&damaged).any(|name| is_past(*name, now, settings)) {
+        kept.catch_up(now);
     }
-    let time = kept.retention.time(now);
-    let name = files.iter().copied().find(|name| is_expired(*name, time, settings));
-    let name = match (name, settings.max_bytes) {
-        (None, Some(most)) if inner.files.bytes() > most => first_to_go(&files, now),
-        (name, _) => name,
-    };
-    match name {
+    let time = kept.time(now);
+    if let Some(name) = files.into_iter().find(|name| is_expired(*name, time, settings)) {
+        return inner.files.remove(name).map(|()| true);
+    }
+    if let Some(name) = damaged.into_iter().find(|name| is_past(*name, time, settings)) {
+        return inner.files.remove_damaged(name).map(|()| true);
+    }
+    let lacks_room = inner.lacks_room.swap(false, Ordering::SeqCst);
+    if lacks_room || settings.max_bytes.is_some_and(|most| inner.files.total() > most) {
+        return make_room(inner, upkeep, now);
+    }
+    Ok(false)
+}
+
+/// Removes what goes first: what is of no use any more, or else the oldest of the finest tier. Tells whether there was any.
+fn make_room(inner: &Inner, upkeep: &Upkeep, now: Timestamp) -> Result<bool, FileError> {
+    if let Some(name) = inner.files.damaged().pop_first() {
+        return inner.files.remove_damaged(name).map(|()| true);
+    }
+    match first_to_go(&removable(inner, upkeep), now) {
         Some(name) => inner.files.remove(name).map(|()| true),
         None => Ok(false),
     }
+}
+
+/// All files but those that are being written to.
+fn removable(inner: &Inner, upkeep: &Upkeep) -> BTreeSet<Name> {
+    inner.files.list().into_iter().filter(|name| !upkeep.is_at_work_on(*name)).collect()
 }
 
 /// Tells whether a file may be removed: what is not compacted is so first.

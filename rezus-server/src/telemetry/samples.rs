@@ -1,5 +1,6 @@
 //! What the server says of the samples that it keeps.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -21,11 +22,20 @@ struct TenantLabels {
     tenant: String,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct KindLabels {
+    kind: &'static str,
+}
+
 type Counts<L> = Family<L, Counter<u64, AtomicU64>>;
+
+fn whole(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
 
 fn gauge(number: u64) -> Gauge {
     let gauge = Gauge::default();
-    gauge.set(i64::try_from(number).unwrap_or(i64::MAX));
+    gauge.set(whole(number));
     gauge
 }
 
@@ -38,7 +48,12 @@ fn outcomes(counts: &[(&'static str, u64)]) -> Counts<OutcomeLabels> {
 }
 
 /// Registers what became of samples so far.
-pub(super) fn register(registry: &mut Registry, told: &Told, forwarded: Option<Forwarded>, bytes: u64) {
+pub(super) fn register(
+    registry: &mut Registry,
+    told: &Told,
+    forwarded: Option<Forwarded>,
+    bytes: BTreeMap<&'static str, u64>,
+) {
     let Told { appended, no_room, lost, not_forwarded, waiting, live } = told;
     let Appended { kept, repeated, late, early, over_limit } = *appended;
     let samples = outcomes(&[
@@ -62,7 +77,16 @@ pub(super) fn register(registry: &mut Registry, told: &Told, forwarded: Option<F
     let number = |count: usize| gauge(u64::try_from(count).unwrap_or(u64::MAX));
     registry.register("samples_waiting", "Samples that wait to be written", number(*waiting));
     registry.register("series_live", "Series that are sampled and have not ended", number(*live));
-    registry.register_with_unit("series_disk", "Size of the samples on disk", Unit::Bytes, gauge(bytes));
+    let disk = Family::<KindLabels, Gauge>::default();
+    for (kind, bytes) in bytes {
+        disk.get_or_create(&KindLabels { kind }).set(whole(bytes));
+    }
+    registry.register_with_unit(
+        "series_disk",
+        "Size of the samples on disk: not compacted (tail, sealed); of days (raw); rollups (fine, coarse); set aside (damaged)",
+        Unit::Bytes,
+        disk,
+    );
     if let Some(forwarded) = forwarded {
         register_forwarded(registry, &forwarded, *not_forwarded);
     }

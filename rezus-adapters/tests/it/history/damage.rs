@@ -133,3 +133,60 @@ async fn a_file_of_chunks_that_is_damaged_is_set_aside_by_who_writes_it() {
     assert_eq!(found, samples(1, 240..300));
     assert_eq!(store.files("tail-").len(), 0);
 }
+
+/// What was set aside takes room as well, and goes: when what it was would, or before anything else where there is too much.
+#[tokio::test]
+async fn what_was_set_aside_is_not_kept_for_ever() {
+    let settings = HistorySettings { raw: Duration::from_hours(48), ..HistorySettings::default() };
+    for max_bytes in [None, Some(1)] {
+        let store = Store::new(settings);
+        fill(&store, 2 * 1_440 + 140).await;
+        garble(&store.files("raw-")[1], 3);
+        garble(&store.files("tail-")[0], 2);
+        let history = store.history();
+        let found = select(&history, 1, START, START + 3 * DAY, Duration::ZERO).await.unwrap();
+        assert_eq!(found.samples[0].at, at(START + 2 * DAY));
+        assert_eq!(history.tend().await.unwrap().set_aside.len(), 2);
+        let aside = |kind: &str| {
+            store.files(".db.damaged").iter().filter(|path| path.to_str().unwrap().contains(kind)).count()
+        };
+        assert_eq!((aside("raw-"), aside("tail-")), (1, 1));
+        drop(history);
+
+        // Whoever opens it next knows of them too.
+        let settings = HistorySettings { max_bytes, ..settings };
+        let mut again = Store::at(store.directory().to_owned(), settings);
+        again.clock = store.clock.clone();
+        let history = again.history();
+        let on_disk: u64 = store
+            .files("")
+            .iter()
+            .filter(|path| !path.ends_with("retention"))
+            .map(|path| path.metadata().unwrap().len())
+            .sum();
+        assert_eq!(history.bytes(), on_disk);
+        let kinds = history.bytes_by_kind();
+        assert_eq!(
+            kinds.keys().copied().collect::<Vec<_>>(),
+            ["coarse", "damaged", "fine", "raw", "sealed", "tail"]
+        );
+        assert!(
+            kinds["damaged"] > 0 && kinds["raw"] > 0 && kinds.values().sum::<u64>() == on_disk,
+            "{kinds:?}"
+        );
+        if max_bytes.is_some() {
+            for left in [1, 0] {
+                history.tend().await.unwrap();
+                assert_eq!((aside(""), store.count("raw-")), (left, 1));
+            }
+        } else {
+            for (hours, left) in [(46, 2), (49, 1), (73, 0)] {
+                store.clock.set(at(START + 2 * DAY + hours * HOUR));
+                tend(&history).await;
+                assert_eq!(aside(""), left, "{hours}: {:?}", store.files("damaged"));
+            }
+        }
+        assert_eq!(history.bytes_by_kind()["damaged"], 0);
+        assert_eq!(store.files("damaged").len(), 0);
+    }
+}

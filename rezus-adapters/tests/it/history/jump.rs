@@ -7,7 +7,7 @@ use rezus_adapters::ring::{Ring, RingSettings};
 use rezus_core::base::{Clock as _, Timestamp};
 use rezus_core::series::{Entry, Sample, TimeSeries as _, TimeSeriesSink as _};
 
-use super::fixture::{DAY, HOUR, MINUTE, START, Store, at, labels, pass, samples, select, selection, tend};
+use super::fixture::{DAY, HOUR, START, Store, at, labels, pass, samples, select, selection, tend};
 
 const YEAR: Duration = Duration::from_hours(365 * 24);
 
