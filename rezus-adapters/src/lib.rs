@@ -14,6 +14,8 @@
 //! | `talos` | `talos` | `ClusterScraper`, by the Talos API of a cluster's machines |
 
 pub mod clock;
+#[cfg(any(feature = "history", feature = "sqlite"))]
+mod damage;
 #[cfg(feature = "history")]
 pub mod history;
 #[cfg(feature = "kubernetes")]

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use rezus_core::series::SeriesError;
 use rusqlite::ErrorCode;
 
+use crate::damage;
+
 /// Why a history could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
@@ -80,19 +82,7 @@ impl FileError {
     /// Tells whether the file is not what was written, rather than out of reach.
     pub(super) fn is_damage(&self) -> bool {
         match self {
-            Self::Sqlite(error) => {
-                matches!(
-                    error.sqlite_error_code(),
-                    Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
-                ) || matches!(
-                    error,
-                    // A value, or a table, that is none of those that are written.
-                    rusqlite::Error::FromSqlConversionFailure(..)
-                        | rusqlite::Error::IntegralValueOutOfRange(..)
-                        | rusqlite::Error::InvalidColumnType(..)
-                        | rusqlite::Error::SqlInputError { .. }
-                )
-            }
+            Self::Sqlite(error) => damage::is_damage(error),
             Self::Damaged(_) | Self::Pco(_) => true,
             Self::Io(_) | Self::Format(_) => false,
         }

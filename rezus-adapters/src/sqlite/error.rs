@@ -8,7 +8,8 @@ use std::sync::Arc;
 use rezus_core::access::AccountStoreError;
 use rezus_core::declared::store::StoreError;
 use rezus_core::runs::store::RunStoreError;
-use rusqlite::ErrorCode;
+
+use crate::damage;
 
 /// Why a file could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -100,18 +101,7 @@ impl JobError {
     /// Tells whether the file is not what was written, rather than out of reach.
     fn is_damage(&self) -> bool {
         match self {
-            Self::Sqlite(error) => {
-                matches!(
-                    error.sqlite_error_code(),
-                    Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
-                ) || matches!(
-                    **error,
-                    // A value that is none of those that are written.
-                    rusqlite::Error::FromSqlConversionFailure(..)
-                        | rusqlite::Error::IntegralValueOutOfRange(..)
-                        | rusqlite::Error::InvalidColumnType(..)
-                )
-            }
+            Self::Sqlite(error) => damage::is_damage(error),
             Self::Damaged(_) => true,
             Self::Closed => false,
         }
