@@ -14,6 +14,7 @@ mod compact;
 mod error;
 mod file;
 mod files;
+mod fill;
 mod name;
 mod plan;
 mod read;

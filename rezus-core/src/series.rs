@@ -31,5 +31,5 @@ pub use matcher::{Matcher, MatcherError, Operator};
 pub use port::{
     Appended, Entry, Forwarded, Forwarder, Selection, Series, SeriesError, TimeSeries, TimeSeriesSink, Window,
 };
-pub use rollup::roll_up;
+pub use rollup::{roll_up, widen};
 pub use sample::{Rollup, STALE, Sample, counter_increase};

@@ -13,7 +13,7 @@ use super::name::{COARSE, DAY, FINE, Name, SLOT, begin};
 use crate::ring::in_order;
 
 /// How many series a step does: a quarter of a second or so.
-const SERIES_A_STEP: i64 = 500;
+pub(super) const SERIES_A_STEP: i64 = 500;
 
 /// How many days back the last value is looked for that a counter's increase counts from.
 const DAYS_BACK: i64 = 7;
@@ -39,10 +39,11 @@ struct Source {
     file: ChunkFile,
 }
 
-type Failure = (Name, FileError);
+/// Of which file an error is, and what it is.
+pub(super) type Failure = (Name, FileError);
 
 /// Says of which file an error is.
-fn of(name: Name) -> impl Fn(FileError) -> Failure {
+pub(super) fn of(name: Name) -> impl Fn(FileError) -> Failure {
     move |error| (name, error)
 }
 
@@ -196,7 +197,7 @@ fn last(file: &mut ChunkFile, name: Name, labels: &Labels, day: i64) -> Result<O
 }
 
 /// Adds the rollups of a day to those of other days in the same part.
-fn add(
+pub(super) fn add(
     file: &mut ChunkFile,
     part: u32,
     labels: &Labels,

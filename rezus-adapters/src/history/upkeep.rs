@@ -7,8 +7,9 @@ use std::time::Duration;
 use rezus_core::base::Timestamp;
 use rezus_core::series::SeriesError;
 
-use super::compact::Compact;
+use super::compact::{Compact, Failure};
 use super::error::FileError;
+use super::fill::Fill;
 use super::name::{DAY, Name, SLOT, begin};
 use super::retention::KeptRetention;
 use super::seal::Seal;
@@ -36,6 +37,7 @@ const FAILURES: u32 = 20;
 enum Work {
     Seal(Box<Seal>),
     Compact(Box<Compact>),
+    Fill(Box<Fill>),
 }
 
 /// What there is to do next.
@@ -43,6 +45,7 @@ enum Work {
 enum Next {
     Seal(i64),
     Compact(i64),
+    Fill(Name, Vec<i64>),
     Nothing,
 }
 
@@ -85,7 +88,11 @@ impl Upkeep {
 
     /// Tells whether a file is being written to: removed, it would only have to be written again.
     fn is_at_work_on(&self, name: Name) -> bool {
-        matches!(&self.work, Some(Work::Compact(compact)) if compact.writes_to(name))
+        match &self.work {
+            Some(Work::Compact(compact)) => compact.writes_to(name),
+            Some(Work::Fill(fill)) => fill.writes_to(name),
+            Some(Work::Seal(_)) | None => false,
+        }
     }
 }
 
@@ -122,16 +129,18 @@ fn sweep(inner: &Inner, upkeep: &mut Upkeep, now: Timestamp) {
 }
 
 /// Goes on with what is under way, or begins something; tells whether there was anything to do.
-fn work(inner: &Inner, upkeep: &mut Upkeep, now: Timestamp) -> Result<bool, (Name, FileError)> {
+fn work(inner: &Inner, upkeep: &mut Upkeep, now: Timestamp) -> Result<bool, Failure> {
     // Where it fails it is gone, and begun anew the next time.
     let left = match upkeep.work.take() {
         Some(Work::Seal(seal)) => {
             seal.step(&inner.files, &inner.heads)?.map(|left| Work::Seal(Box::new(left)))
         }
         Some(Work::Compact(compact)) => compact.step(&inner.files)?.map(|left| Work::Compact(Box::new(left))),
+        Some(Work::Fill(fill)) => fill.step(&inner.files)?.map(|left| Work::Fill(Box::new(left))),
         None => match to_do(inner, upkeep, now)? {
             Next::Nothing => return Ok(false),
             Next::Compact(day) => Some(Work::Compact(Box::new(Compact::begin(&inner.files, day)?))),
+            Next::Fill(week, days) => Some(Work::Fill(Box::new(Fill::begin(&inner.files, week, days)?))),
             Next::Seal(slot) => {
                 // All that came is in memory once nobody writes; what comes later is in another tail.
                 let (ended, tails) = {
@@ -149,18 +158,30 @@ fn work(inner: &Inner, upkeep: &mut Upkeep, now: Timestamp) -> Result<bool, (Nam
 }
 
 /// Looks at what there is, and says what is to be done.
-fn to_do(inner: &Inner, upkeep: &Upkeep, now: Timestamp) -> Result<Next, (Name, FileError)> {
+fn to_do(inner: &Inner, upkeep: &Upkeep, now: Timestamp) -> Result<Next, Failure> {
     let mut files = inner.files.list();
     // What is to be removed is not even looked at.
     let time = upkeep.retention.retention.time(now);
     files.retain(|name| !is_expired(*name, time, &inner.settings));
-    next(&files, now.minus(inner.settings.ring.window.late), |day| {
-        let mut is_whole = true;
-        for tier in [Name::fine_at(day), Name::coarse_at(day)] {
-            is_whole &= inner.files.days(tier).map_err(|error| (tier, error))?.contains(&day);
+    let days_of = |name| inner.files.days(name).map_err(|error| (name, error));
+    let next = next(&files, now.minus(inner.settings.ring.window.late), |day| {
+        Ok(days_of(Name::fine_at(day))?.contains(&day) && days_of(Name::coarse_at(day))?.contains(&day))
+    })?;
+    if next != Next::Nothing {
+        return Ok(next);
+    }
+    for week in files.iter().copied().filter(|name| matches!(name, Name::Fine { .. })) {
+        let coarse = days_of(Name::coarse_at(week.span().start))?;
+        let is_alone = |day: &i64| {
+            !coarse.contains(day)
+                && ![Name::raw_at(*day), Name::sealed_at(*day)].iter().any(|name| files.contains(name))
+        };
+        let days: Vec<i64> = days_of(week)?.iter().copied().filter(is_alone).collect();
+        if !days.is_empty() {
+            return Ok(Next::Fill(week, days));
         }
-        Ok(is_whole)
-    })
+    }
+    Ok(Next::Nothing)
 }
 
 /// Says what is to be done, where no samples come any more for what is before `closed`. The oldest first. A day that is compacted

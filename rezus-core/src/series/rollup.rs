@@ -43,6 +43,30 @@ pub fn roll_up(samples: &[Sample], width: Duration, before: Option<f64>) -> Vec<
     rolled
 }
 
+/// Rolls rollups up, which are in the order of time, into wider ones: `width` is a multiple of theirs. What comes of it is what
+/// [`roll_up`] makes of the samples, but for the order in which sums are taken.
+pub fn widen(rollups: &[Rollup], width: Duration) -> Vec<Rollup> {
+    let millis = i64::try_from(width.as_millis()).unwrap_or(i64::MAX).max(1);
+    let mut rolled: Vec<Rollup> = Vec::new();
+    for part in rollups {
+        let from = Timestamp::from_millis(part.from.as_millis().div_euclid(millis).saturating_mul(millis));
+        match rolled.last_mut().filter(|rollup| rollup.from == from) {
+            Some(rollup) => {
+                rollup.min = rollup.min.min(part.min);
+                rollup.max = rollup.max.max(part.max);
+                rollup.sum += part.sum;
+                rollup.count += part.count;
+                (rollup.last, rollup.last_at) = (part.last, part.last_at);
+                rollup.increase += part.increase;
+            }
+            None => {
+                rolled.push(Rollup { from, width: Duration::from_millis(millis.unsigned_abs()), ..*part });
+            }
+        }
+    }
+    rolled
+}
+
 #[cfg(test)]
 #[expect(clippy::float_cmp, reason = "sums of small whole numbers are exact")]
 mod tests {
@@ -95,6 +119,9 @@ mod tests {
             let whole = roll_up(&all, SECOND, None);
             prop_assert_eq!(whole.iter().map(|r| r.count).sum::<u64>(), u64::try_from(numbers.len()).unwrap());
             prop_assert_eq!(whole.iter().map(|r| r.sum).sum::<f64>(), numbers.iter().sum::<f64>());
+            for times in [1, 3, 60] {
+                prop_assert_eq!(widen(&whole, SECOND * times), roll_up(&all, SECOND * times, None));
+            }
             let least = whole.iter().map(|r| r.min).fold(f64::INFINITY, f64::min);
             let most = whole.iter().map(|r| r.max).fold(f64::NEG_INFINITY, f64::max);
             prop_assert_eq!(least, numbers.iter().copied().fold(f64::INFINITY, f64::min));
