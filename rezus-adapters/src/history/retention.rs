@@ -10,9 +10,13 @@ use std::time::Duration;
 use rezus_core::base::{Clock, Timestamp};
 
 /// How many times as fast as time itself it goes at most.
-// After a downtime it catches up with the clock: as nothing came meanwhile, there is never more than there is to be. One that is on
-// for six hours a day keeps up. A jump that nobody notices for a day costs three days of the oldest, rather than all there is.
+// After a downtime it has caught up with the clock after a third as long. One that is on for six hours a day keeps up. A jump that
+// nobody notices for a day costs three days too many of the oldest, rather than all there is.
 const PACE: u32 = 4;
+
+/// No clock that was ever set shows less, 2026-01-01T00:00:00Z: where one that was not is all there is to begin with, its time would
+/// not be caught up with for years.
+const NO_CLOCK_BEFORE: Timestamp = Timestamp::from_millis(1_767_225_600_000);
 
 /// What its file is called.
 const FILE: &str = "retention";
@@ -45,11 +49,6 @@ impl Retention {
     pub(super) fn time(self, now: Timestamp) -> Timestamp {
         self.at.min(now)
     }
-
-    /// Believes the clock, where it is ahead.
-    pub(super) fn catch_up(&mut self, now: Timestamp) {
-        self.at = self.at.max(now);
-    }
 }
 
 /// A retention's time that outlives a start: it is kept in a file.
@@ -66,7 +65,8 @@ impl KeptRetention {
     pub(super) fn open(directory: &Path, clock: &dyn Clock) -> Self {
         let path = directory.join(FILE);
         let at = fs::read_to_string(&path).ok().and_then(|text| Timestamp::parse(text.trim()).ok());
-        let retention = Retention::new(at.unwrap_or_else(|| clock.now()), clock.elapsed());
+        let retention =
+            Retention::new(at.unwrap_or_else(|| clock.now().max(NO_CLOCK_BEFORE)), clock.elapsed());
         Self { path, retention, written: None }
     }
 
@@ -90,6 +90,8 @@ impl KeptRetention {
 
 #[cfg(test)]
 mod tests {
+    use rezus_testkit::clock::ManualClock;
+
     use super::*;
 
     const HOUR: Duration = Duration::from_hours(1);
@@ -143,11 +145,27 @@ mod tests {
     }
 
     #[test]
-    fn with_nothing_to_lose_the_clock_is_believed_at_once() {
-        let mut retention = Retention::new(at(0), Duration::ZERO);
-        retention.catch_up(at(500_000));
-        assert_eq!(retention.time(at(500_000)), at(500_000));
-        retention.catch_up(at(0));
-        assert_eq!(retention.time(at(500_000)), at(500_000));
+    fn a_clock_that_was_never_set_is_not_where_it_begins() {
+        let (directory, clock) = (tempfile::tempdir().unwrap(), ManualClock::at(at(0)));
+        assert_eq!(KeptRetention::open(directory.path(), &clock).retention.at, NO_CLOCK_BEFORE);
+        clock.set(NO_CLOCK_BEFORE.after(HOUR));
+        assert_eq!(KeptRetention::open(directory.path(), &clock).retention.at, clock.now());
+    }
+
+    #[test]
+    fn it_is_written_every_ten_minutes_of_time_that_passes() {
+        let (directory, clock) = (tempfile::tempdir().unwrap(), ManualClock::default());
+        let start = clock.now();
+        let mut kept = KeptRetention::open(directory.path(), &clock);
+        let mut written = |minutes: u64| {
+            clock.advance(Duration::from_mins(minutes));
+            kept.retention.follow(clock.now(), clock.elapsed());
+            kept.keep().unwrap();
+            // A clock of another process, which begins anew.
+            let other = ManualClock::at(at(9_000_000));
+            KeptRetention::open(directory.path(), &other).retention.at.since(start).as_secs() / 60
+        };
+        assert_eq!([0, 5, 4, 2, 9, 1].map(&mut written), [0, 0, 0, 11, 11, 21]);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 }

@@ -229,9 +229,6 @@ pub(super) fn remove(inner: &Inner, upkeep: &mut Upkeep, now: Timestamp) -> Resu
     let files = removable(inner, upkeep);
     let kept = &mut upkeep.retention.retention;
     kept.follow(now, inner.clock.elapsed());
-    if !files.iter().chain(&damaged).any(|name| is_past(*name, now, settings)) {
-        kept.catch_up(now);
-    }
     let time = kept.time(now);
     if let Some(name) = files.into_iter().find(|name| is_expired(*name, time, settings)) {
         return inner.files.remove(name).map(|()| true);

@@ -102,15 +102,10 @@ async fn a_clock_that_stays_ahead_is_followed_over_days() {
         tend(&history).await;
         assert_eq!(raw("2026"), usize::from(hour <= 12), "after {hour} hours");
     }
-    // Rollups of the hours are the last that is of before; then there is nothing to lose.
     assert_eq!((store.count("fine-"), store.count("coarse-")), (1, 1));
     store.clock.advance(days(46));
     tend(&history).await;
     assert_eq!(store.count("-2026"), 0, "{:?}", store.files(""));
-    take_one(&store, &history, 1.0).await;
-    store.clock.advance(days(3));
-    tend(&history).await;
-    assert_eq!((store.count("raw-"), store.count("fine-")), (0, 1));
 }
 
 #[tokio::test]
