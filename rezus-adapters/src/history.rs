@@ -6,7 +6,9 @@
 //! and one span of time, which its name tells (`name`), so that what is too old is a file to be removed; a clock that jumps does
 //! not make it so at once (`retention`).
 //!
-//! Reads plan by names which files they need (`plan`). The one thing that must be called is [`History::tend`].
+//! Reads plan by names which files they need, and by the days that files of rollups have (`plan`): one that came in the place of a
+//! damaged one has few, until they are compacted again, or filled in of the finer tier (`fill`). The one thing that must be called
+//! is [`History::tend`].
 
 mod chunk;
 mod column;
