@@ -31,12 +31,12 @@ pub use targets::{Targets, Whom};
 /// How often it is looked at which tenants there are, if nobody says that it changed.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// How many tenants begin to be observed at a time, and how long it may take to find out which clusters one had.
+/// How many tenants begin to be observed at a time, and how long a try may take to find out which clusters one had.
 const BEGINNING: usize = 16;
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long is waited after each time that it could not be told which clusters a tenant had.
-const TRIES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(20)];
+/// How long is waited before each try to find out which clusters a tenant had.
+const WAITS: [Duration; 3] = [Duration::ZERO, Duration::from_secs(1), Duration::from_secs(5)];
 
 /// How many sources are read at a time of those that told nothing the last time: however many do, they keep the others
 /// from nothing.
@@ -168,16 +168,13 @@ impl Inner {
 /// Finds out which clusters a tenant had, before any is read: what cannot be told after some tries is taken for none.
 async fn begin(inner: Arc<Inner>, tenant: TenantName) {
     let Means { samples, board, clock, .. } = &inner.means;
-    for wait in TRIES {
-        let told = timeout(PATIENCE, async {
-            // Many begin at the same time: they take turns.
-            let _place = inner.beginning.acquire().await;
-            samples.clusters(&tenant, clock.now()).await
-        });
-        if let Ok(Some(incarnations)) = told.await {
+    for wait in WAITS {
+        tokio::time::sleep(wait).await;
+        // Many begin at the same time: they take turns.
+        let _place = inner.beginning.acquire().await;
+        if let Ok(Some(incarnations)) = timeout(PATIENCE, samples.clusters(&tenant, clock.now())).await {
             return board.had(&tenant, incarnations);
         }
-        tokio::time::sleep(wait).await;
     }
     tracing::warn!(tenant.name = %tenant, "samples of another cluster than before may go on as that one's");
 }

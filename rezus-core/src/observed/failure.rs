@@ -58,9 +58,9 @@ pub enum Failure {
         "its certificate is of another authority of the same name: the cluster was made anew, or its authority exchanged; apply the tenant once, so that the state has the new one"
     )]
     IdentityMismatch,
-    /// Another cluster tells of itself than the one that is known; it is believed when it does so for a minute.
+    /// Another cluster tells of itself than the one that is known; it is believed when it does so for a minute or so.
     #[error(
-        "another cluster answers than the one that is known: it is believed when it does so for a minute, without the other in between"
+        "another cluster answers than the one that is known: it is believed when it does so for a minute or so, without the other in between"
     )]
     AnotherCluster,
     /// The machine waits for its configuration; who says so has proved nothing.
@@ -159,7 +159,8 @@ impl Failure {
         match self {
             Self::Unreachable { .. } => "Unreachable",
             Self::TlsRejected { .. } => "TlsRejected",
-            Self::IdentityMismatch | Self::AnotherCluster => "IdentityMismatch",
+            Self::IdentityMismatch => "IdentityMismatch",
+            Self::AnotherCluster => "AnotherCluster",
             Self::Maintenance => "Maintenance",
             Self::CredentialExpired { .. } => "CredentialExpired",
             Self::CredentialRejected { .. } => "CredentialRejected",

@@ -109,7 +109,9 @@ impl Picture {
                 self.kubernetes = KubernetesPicture::default();
                 self.talos = TalosPicture::default();
                 self.metrics.clear();
-                self.awaited = self.standings.keys().copied().filter(|other| *other != source).collect();
+                // What the others tell of this one is waited for, of those that tell anything.
+                let telling = self.standings.iter().filter(|(_, standing)| standing.silent_since.is_none());
+                self.awaited.extend(telling.map(|(other, _)| *other).filter(|other| *other != source));
             }
             Recognized::Doubted => {
                 reading.facts = None;
@@ -275,8 +277,10 @@ mod tests {
         // It is not believed at once: till then it told nothing.
         assert_eq!((&picture.kubernetes, &picture.talos), (&first.kubernetes, &first.talos));
         let silence = picture.standings[&Source::Kubernetes].silence();
-        assert_eq!(silence.map(Failure::reason), Some("IdentityMismatch"));
-        picture.take(Source::Kubernetes, reading(80, Some(kubernetes(None, "b", None)), &[]));
+        assert_eq!(silence.map(Failure::reason), Some("AnotherCluster"));
+        for second in [50, 80] {
+            picture.take(Source::Kubernetes, reading(second, Some(kubernetes(None, "b", None)), &[]));
+        }
         assert_eq!((picture.kubernetes.version.as_ref(), picture.kubernetes.nodes.as_ref()), (None, None));
         assert_eq!((picture.incarnations.present().number, picture.metrics.len()), (2, 0));
         assert_eq!(picture.talos, TalosPicture::default());

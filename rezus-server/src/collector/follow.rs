@@ -66,15 +66,11 @@ pub(super) async fn follow(inner: Arc<Inner>, tenant: TenantName, scrapers: Scra
             retry_after(reading.as_ref()).unwrap_or_else(|| back_off(silent, every))
         } else {
             silent = 0;
-            // Whoever asks for fewer requests of some kind gets fewer of all.
+            // Whoever asks for fewer requests of some kind gets fewer of all, but not so few that what it tells grows old.
             let is_too_much =
                 |(_, failure): &(String, Failure)| matches!(failure, Failure::RateLimited { .. });
-            match &reading {
-                Some(reading) if reading.failures.iter().any(is_too_much) => {
-                    retry_after(Some(reading)).unwrap_or_default().max(every.saturating_mul(2))
-                }
-                _ => every,
-            }
+            let is_limited = reading.as_ref().is_some_and(|reading| reading.failures.iter().any(is_too_much));
+            if is_limited { every.saturating_mul(2) } else { every }
         };
         if let Some(mut reading) = reading {
             let (expires_at, authority) = opened

@@ -17,7 +17,7 @@ use rezus_core::base::Timestamp;
 use rezus_core::client::{MachineSpec, NodeGroupSpec};
 use rezus_core::observed::facts::{Node, Talos};
 use rezus_core::observed::judge::{self, Health, Leases};
-use rezus_core::observed::{Claim, Found, Freshness, Matches, Pace, Picture, matched};
+use rezus_core::observed::{Claim, Found, Freshness, Matches, Picture, matched};
 
 use super::item::Piece;
 use super::kinds::{KindInfo, MACHINE, NODE_GROUP, TENANT};
@@ -189,14 +189,12 @@ impl<'p> Seen<'p> {
         Self { picture, nodes, of_nodes, of_node_status, leases, talos, paces, now }
     }
 
-    /// Tells whether all that ever told of machines did so lately: what is not told of is not there.
+    /// Tells whether the nodes were told of lately, and by Talos its members, unless that fell silent long ago: what is not told of
+    /// is not there.
     fn tells_who_is_there(&self) -> bool {
-        let is_fresh = |pace: Pace, at| pace.freshness(at, self.now) == Freshness::Fresh;
-        let nodes = self.picture.kubernetes.nodes.as_ref().map(|seen| seen.observed_at);
-        let members = self.picture.talos.members.as_ref().map(|seen| seen.observed_at);
-        nodes.is_none_or(|at| is_fresh(self.paces.kubernetes, at))
-            && members.is_none_or(|at| is_fresh(self.paces.talos, at))
-            && (nodes.is_some() || members.is_some())
+        let members = self.picture.talos.members.as_ref();
+        let of_members = members.map(|seen| self.paces.talos.freshness(seen.observed_at, self.now));
+        self.of_nodes == Freshness::Fresh && of_members != Some(Freshness::Stale)
     }
 
     /// Tells whether the first turn of any source has not come to an end.

@@ -15,6 +15,8 @@ use tokio::sync::watch;
 pub enum Turn {
     /// This; machines and lists are dated when they are told.
     Tells(Box<Facts>),
+    /// This, but for a part of this name, for this cause.
+    Lacks(Box<Facts>, &'static str, Failure),
     /// Nothing, for this cause.
     Fails(Failure),
     /// Nothing, after all of the time that the turn had.
@@ -114,6 +116,9 @@ impl Session for Scripted {
         let nothing = |failure| (None, vec![("all".to_owned(), failure)]);
         let (facts, failures) = match self.scraper.script(&self.target.tenant) {
             Turn::Tells(facts) => (Some(dated(*facts, clock.now())), Vec::new()),
+            Turn::Lacks(facts, part, failure) => {
+                (Some(dated(*facts, clock.now())), vec![(part.to_owned(), failure)])
+            }
             Turn::Fails(failure) => nothing(failure),
             Turn::Hangs => {
                 tokio::time::sleep(budget).await;

@@ -47,7 +47,7 @@ metrics! {
     API_FAILED_CHECKS: Gauge, "rezus_apiserver_failed_checks", "",
         "Checks of the API server's readiness that fail.";
     CLUSTER_INFO: Gauge, "rezus_cluster_info", "",
-        "1 for the cluster that a source tells of: its id, its authority's fingerprint, and of an incarnation after the first its number.";
+        "1 for the cluster that a source tells of: its id, or else its authority's fingerprint, and of an incarnation after the first its number.";
     CREDENTIAL_REMAINING: Gauge, "rezus_credential_remaining_seconds", "seconds",
         "How long the client certificate is still valid that a cluster's source is read with; below zero once it is not.";
     ETCD_ALARMS: Gauge, "rezus_etcd_alarms", "",

@@ -22,11 +22,7 @@ fn sampler() -> Sampler {
 /// The first cluster, and what it is known by.
 fn first() -> Incarnation {
     let (uid, id) = (Some("uid-1".to_owned()), Some("id-1".to_owned()));
-    let authorities = [(Source::Talos, "key".to_owned())].into();
-    Incarnation {
-        number: 1,
-        marks: Marks { cluster_uid: uid, cluster_id: id, authorities, ..Marks::default() },
-    }
+    Incarnation { number: 1, marks: Marks { cluster_uid: uid, cluster_id: id, ..Marks::default() } }
 }
 
 fn at(millis: i64) -> Timestamp {

@@ -99,8 +99,9 @@ impl<'t> Told<'t> {
             Source::Talos => marks.cluster_id.as_deref(),
             Source::NodeMetrics => None,
         };
-        let authority = marks.authorities.get(&self.source).map(String::as_str);
-        if cluster.or(authority).is_some() {
+        // It is of account where there is nothing better.
+        let authority = marks.authorities.get(&self.source).filter(|_| cluster.is_none()).map(String::as_str);
+        if cluster.or(authority).is_some() || self.incarnation.number > 1 {
             let labels = [(CLUSTER, cluster.unwrap_or_default()), (AUTHORITY, authority.unwrap_or_default())];
             self.put(&metrics::CLUSTER_INFO, &labels, 1.0);
         }

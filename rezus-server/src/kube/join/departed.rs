@@ -1,4 +1,4 @@
-//! Machines that were there and are gone: shown for a day, then forgotten.
+//! Nodes that were there and are gone: shown for a day, then forgotten.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,28 +15,27 @@ const MOST: usize = 1_000;
 /// What was there, and what is there no more.
 #[derive(Debug, Default)]
 pub(super) struct Departed {
-    /// Nodes and members of Talos, by the node's name; of those that are declared, by which machine.
+    /// The nodes, by name; of those that are declared, by which machine.
     present: BTreeMap<String, Option<String>>,
     /// Since when.
     gone: BTreeMap<String, Timestamp>,
 }
 
 impl Departed {
-    /// Compares what is there now with what was, given machines that are declared and what became of each. Returns the names of those
+    /// Compares the nodes that are there now with those that were, given machines that are declared and what became of each. Returns the names of those
     /// that went.
     ///
     /// What is declared and not there is missing, not gone.
     pub(super) fn look(&mut self, claims: &[Claim], matches: &Matches<'_>, now: Timestamp) -> Vec<String> {
-        let has_name = |one: &Seen<'_>| one.node.is_some() || one.member.is_some();
         let mut there: BTreeMap<&str, Option<&str>> =
             matches.stale.iter().map(|node| (node.name.as_str(), None)).collect();
-        there.extend(matches.seen.iter().filter(|one| has_name(one)).map(|one| (one.name(), None)));
+        there.extend(matches.seen.iter().filter_map(|one| Some((one.node?.name.as_str(), None))));
         let (mut missing, mut looked_for) = (BTreeSet::new(), BTreeSet::new());
         for (claim, found) in claims.iter().zip(&matches.found) {
             match found {
                 Found::Matched { seen, .. } => {
-                    let one = matches.seen.get(*seen).filter(|one| has_name(one));
-                    there.extend(one.map(|one| (one.name(), Some(claim.name.as_str()))));
+                    let node = matches.seen.get(*seen).and_then(|one| one.node);
+                    there.extend(node.map(|node| (node.name.as_str(), Some(claim.name.as_str()))));
                 }
                 Found::Missing => {
                     missing.insert(claim.name.as_str());
@@ -45,9 +44,11 @@ impl Departed {
                 Found::Ambiguous { .. } => {}
             }
         }
+        // What Talos still tells of is there, although it is no node any more.
+        let told: BTreeSet<&str> = matches.seen.iter().map(Seen::name).collect();
         let mut went = Vec::new();
         self.present.retain(|name, claim| {
-            let is_there = there.contains_key(name.as_str());
+            let is_there = there.contains_key(name.as_str()) || told.contains(name.as_str());
             let is_missing = looked_for.contains(name.as_str())
                 || claim.as_deref().is_some_and(|claim| missing.contains(claim));
             if !is_there && !is_missing {
@@ -55,7 +56,7 @@ impl Departed {
             }
             is_there || is_missing
         });
-        self.gone.retain(|name, _| !looked_for.contains(name.as_str()));
+        self.gone.retain(|name, _| !looked_for.contains(name.as_str()) && !told.contains(name.as_str()));
         for (name, claim) in there {
             self.gone.remove(name);
             self.present.insert(name.to_owned(), claim.map(ToOwned::to_owned));

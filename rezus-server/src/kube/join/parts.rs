@@ -15,6 +15,9 @@ use rezus_core::observed::{
 
 use crate::kube::object::seconds;
 
+/// How many failures of a source are shown.
+const SHOWN: usize = 3;
+
 /// How many pods that give trouble a Tenant names.
 const TROUBLES: usize = 10;
 
@@ -196,6 +199,25 @@ fn pods(pods: &Pods) -> PodsSummary {
     }
 }
 
+/// What of a failure is news: how long something took, or how much of it was done, is another number each time.
+pub(super) fn gist(failure: &Failure) -> String {
+    match failure {
+        Failure::Timeout { .. } | Failure::Partial { .. } | Failure::RateLimited { .. } => {
+            failure.reason().to_owned()
+        }
+        // The library says by how many seconds.
+        Failure::TlsRejected { fault, .. } => format!("{}: {fault:?}", failure.reason()),
+        other => other.to_string(),
+    }
+}
+
+/// The same of the failures of a source that are shown.
+pub(super) fn gists(picture: &Picture, source: &str) -> String {
+    let standing = picture.standings.iter().find(|(one, _)| one.as_str() == source);
+    let failures = standing.into_iter().flat_map(|(_, standing)| standing.failures.iter().take(SHOWN));
+    failures.map(|(part, failure)| format!("{part}: {}", gist(failure))).collect::<Vec<_>>().join("; ")
+}
+
 /// Tells whether what was told is from an old copy, or of a cluster that nobody can write to any more.
 fn is_old_copy(standing: &Standing) -> bool {
     standing.failures.iter().any(|(_, failure)| *failure == Failure::StaleCache)
@@ -227,7 +249,7 @@ pub(super) fn sources(
             }
             _ => "",
         };
-        let told = standing.failures.iter().take(3);
+        let told = standing.failures.iter().take(SHOWN);
         let told = told.map(|(part, failure)| format!("{part}: {failure}{}", hint(failure)));
         SourceStatus {
             source: source.as_str().to_owned(),

@@ -192,7 +192,7 @@ pub(super) fn tenant(
     }
     for source in &mut news.sources {
         source.answered_at = None;
-        source.message = without_numbers(&source.message);
+        source.message = parts::gists(seen.picture, &source.source);
     }
     // Where nobody knows of any machine, none being ready is not known either.
     let ready = if seen.of_nodes == Freshness::Unknown {
@@ -279,12 +279,7 @@ fn reachable(seen: &Seen<'_>, source: Source) -> Option<Said> {
         _ => "False",
     };
     let message = failure.to_string();
-    Some(Said { gist: without_numbers(&message), ..Said::new(kind, holds, failure.reason(), message) })
-}
-
-/// What of a text is news: how long something took, or how much of it was done, is another number each time.
-fn without_numbers(text: &str) -> String {
-    text.chars().filter(|character| !character.is_ascii_digit()).collect()
+    Some(Said { gist: parts::gist(failure), ..Said::new(kind, holds, failure.reason(), message) })
 }
 
 fn summary(etcd: &EtcdVerdict) -> EtcdSummary {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use rezus_core::observed::facts::{Facts, Holds, Kubernetes, NodeCondition};
-use rezus_core::observed::{Failure, Reading, Source};
+use rezus_core::observed::{Failure, Pace, Reading, Source};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

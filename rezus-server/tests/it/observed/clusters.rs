@@ -66,7 +66,7 @@ async fn a_cluster_that_was_built_anew_is_another_incarnation_and_what_was_befor
     lab.pass(INTERVAL).await;
     let tenant = lab.tenant().await;
     assert_eq!(tenant["status"]["incarnation"], 1);
-    assert_eq!(says(&tenant, "KubernetesReachable"), ("False", "IdentityMismatch"));
+    assert_eq!(says(&tenant, "KubernetesReachable"), ("False", "AnotherCluster"));
     lab.pass(INTERVAL * 2).await;
     assert_eq!(lab.tenant().await["status"]["incarnation"], 2);
     assert_eq!(says(&lab.machine("a").await, "Ready"), ("True", "Ready"));
@@ -110,7 +110,8 @@ async fn two_clusters_behind_one_name_are_no_change_and_neither_is_taken_for_the
     }
     assert_eq!(lab.tenant().await["status"]["incarnation"], 1);
     let told = events(&lab).await;
-    assert!(told.iter().all(|(_, reason, _)| reason != "Rebuilt"), "{told:?}");
+    let reasons = ["Rebuilt", "IdentityMismatch", "AnotherCluster", "Replaced", "Gone"];
+    assert!(told.iter().all(|(_, reason, _)| !reasons.contains(&reason.as_str())), "{told:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -159,6 +160,18 @@ async fn whoever_asks_for_fewer_requests_is_asked_less_often() {
     let more = lab.kubernetes.turns(&name("web")) - turns;
     assert!((3..=4).contains(&more), "{more}");
     assert_eq!(says(&lab.tenant().await, "KubernetesReachable"), ("False", "RateLimited"));
+    // Where that is a part alone, half as often: what the others tell does not grow old by it.
+    let limited = Failure::RateLimited { retry_after: Some(INTERVAL * 100) };
+    let nodes = Box::new(facts::nodes(&["a"]));
+    lab.kubernetes.set(&name("web"), Turn::Lacks(nodes, "usage", limited));
+    lab.pass(INTERVAL * 6).await;
+    let turns = lab.kubernetes.turns(&name("web"));
+    for _ in 0..10 {
+        lab.pass(INTERVAL * 2).await;
+        assert_eq!(lab.machine("a").await["status"]["node"].get("stale"), None);
+    }
+    let more = lab.kubernetes.turns(&name("web")) - turns;
+    assert!((9..=10).contains(&more), "{more}");
 }
 
 #[tokio::test(start_paused = true)]
