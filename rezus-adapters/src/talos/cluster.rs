@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use rezus_core::observed::facts::{MachineKind, Member};
+use sha2::{Digest as _, Sha256};
 
 use super::fault::Fault;
 use super::peer::{Kind, Peer};
@@ -22,10 +23,18 @@ pub(super) async fn members(peer: &Peer) -> Result<Vec<Member>, Fault> {
     Ok(members)
 }
 
-/// The cluster's id and its name.
+/// A fingerprint of the cluster's id, and its name.
 pub(super) async fn info(peer: &Peer) -> Result<(Option<String>, Option<String>), Fault> {
     let info = peer.get::<specs::Info>(INFOS, "current").await?.unwrap_or_default();
-    Ok((some(&info.cluster_id), some(&info.cluster_name)))
+    Ok((fingerprint(&info.cluster_id), some(&info.cluster_name)))
+}
+
+/// The first half of the SHA-256 in hexadecimal digits: the id itself is told to nobody, as it stands among the cluster's secrets in a
+/// state.
+fn fingerprint(id: &str) -> Option<String> {
+    let digest = Sha256::digest(id);
+    let half = digest.first_chunk().filter(|_| !id.is_empty()).map(|half| u128::from_be_bytes(*half))?;
+    Some(format!("{half:032x}"))
 }
 
 fn member(id: &str, spec: &specs::Member) -> Member {

@@ -53,8 +53,8 @@ pub struct TenantStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
     pub observed_at: Option<String>,
-    /// Which of the clusters that it had since it is observed: the first is 1. It rises when another cluster answers in the
-    /// place of the one before; the samples of each have its number as the label `incarnation`, but those of the first.
+    /// Which of the clusters that it had since it is observed: the first is 1. It is another one when another cluster answers in
+    /// the place of the one before; the samples of each have its number as the label `incarnation`, but those of the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub incarnation: Option<u64>,
     /// Set while the first turn of reading any of its sources has not come to an end: what is said may change by what that tells.

@@ -31,7 +31,7 @@ const FORGOTTEN_AFTER: Duration = Duration::from_mins(5);
 pub struct Marks {
     /// The UID of the namespace `kube-system`.
     pub cluster_uid: Option<String>,
-    /// `cluster_id` of Talos.
+    /// The fingerprint of `cluster_id` of Talos.
     pub cluster_id: Option<String>,
     /// Fingerprints of the keys by which servers' certificates are verified, by source.
     pub authorities: BTreeMap<Source, String>,

@@ -24,7 +24,8 @@ async fn a_cluster_tells_its_members_machines_and_etcd() {
     let reading = fixture.read(&[0]).await;
     assert_eq!(reading.failures, []);
     let talos = facts(&reading);
-    assert_eq!(talos.cluster_id.as_deref(), Some("cluster-id"));
+    // `printf cluster-id | sha256sum | head -c 32`
+    assert_eq!(talos.cluster_id.as_deref(), Some("3c6eb6a11b9250caa0bdfb9f48ef01d2"));
     assert_eq!(talos.cluster_name.as_deref(), Some("fake"));
     let members = talos.members.as_ref().unwrap();
     let names: Vec<&str> = members.iter().map(|member| member.node_name.as_str()).collect();

@@ -10,7 +10,7 @@ use crate::base::Timestamp;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Talos {
-    /// `cluster_id` (Infos.cluster.talos.dev).
+    /// A fingerprint of `cluster_id` (Infos.cluster.talos.dev): that itself stands among the cluster's secrets.
     pub cluster_id: Option<String>,
     /// `cluster_name`.
     pub cluster_name: Option<String>,
