@@ -154,12 +154,7 @@ impl Inner {
     fn follow(self: &Arc<Self>, tenant: &TenantName) -> Followed {
         let begun = begin(Arc::clone(self), tenant.clone()).boxed().shared();
         let one = |scrapers: &Scrapers| {
-            let work = follow::follow(Arc::clone(self), tenant.clone(), scrapers.clone());
-            let begun = begun.clone();
-            tokio::spawn(async move {
-                begun.await;
-                work.await;
-            })
+            tokio::spawn(follow::follow(Arc::clone(self), tenant.clone(), scrapers.clone(), begun.clone()))
         };
         Followed(self.means.scrapers.iter().map(one).collect())
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, Shared};
 use rezus_core::base::{TenantName, Timestamp};
 use rezus_core::observed::{Failure, Reading, Session, Source};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -39,8 +40,15 @@ struct Opened {
     session: Option<Box<dyn Session>>,
 }
 
-/// Reads one source of a tenant until the task is ended.
-pub(super) async fn follow(inner: Arc<Inner>, tenant: TenantName, scrapers: Scrapers) {
+/// Reads one source of a tenant until the task is ended, once it has `begun`.
+// Inside, and not around it: a future that holds another one is twice as large, and there are three of each tenant.
+pub(super) async fn follow(
+    inner: Arc<Inner>,
+    tenant: TenantName,
+    scrapers: Scrapers,
+    begun: Shared<BoxFuture<'static, ()>>,
+) {
+    begun.await;
     let source = scrapers.live.source();
     let every = Paces::of(&inner.means.config).of_source(source).0;
     let mut opened: Option<Opened> = None;
