@@ -1,5 +1,6 @@
 //! A day that has ended becomes one chunk of each series, and rollups.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use rezus_core::base::Timestamp;
@@ -7,7 +8,7 @@ use rezus_core::series::{Labels, Rollup, Sample, roll_up};
 
 use super::chunk;
 use super::error::FileError;
-use super::file::{Care, ChunkFile};
+use super::file::ChunkFile;
 use super::files::Files;
 use super::name::{COARSE, DAY, FINE, Name, SLOT, begin};
 use crate::ring::in_order;
@@ -19,6 +20,9 @@ pub(super) const SERIES_A_STEP: i64 = 500;
 const DAYS_BACK: i64 = 7;
 
 /// A day that is being compacted. Doing so again, because it came to no end, changes nothing.
+///
+/// What comes for a day whose samples are gone already, and whose rollups are there, stands for no whole day: there is no file of
+/// it, and its rollups only add to those there are.
 pub(super) struct Compact {
     /// Where it begins.
     day: i64,
@@ -27,15 +31,22 @@ pub(super) struct Compact {
     /// Which of those is gone through, and up to which series it was.
     nth: usize,
     after: Option<Labels>,
-    target: ChunkFile,
-    fine: ChunkFile,
-    coarse: ChunkFile,
+    /// What becomes the day's file; none where rollups are only added to.
+    target: Option<ChunkFile>,
+    tiers: Vec<Tier>,
     /// The week before, where there is one.
     earlier: Option<Source>,
 }
 
 struct Source {
     name: Name,
+    file: ChunkFile,
+}
+
+/// A file that rollups of the day are written to.
+struct Tier {
+    name: Name,
+    width: Duration,
     file: ChunkFile,
 }
 
@@ -56,42 +67,51 @@ impl Compact {
                 sources.push(Source { name, file: ChunkFile::read(&files.path(name)).map_err(of(name))? });
             }
         }
-        let name = Name::raw_at(day);
-        let new = files.path_of_new(name);
-        match std::fs::remove_file(&new) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err((name, error.into())),
-            _ => {}
+        let raw = Name::raw_at(day);
+        let mut tiers = vec![(Name::fine_at(day), FINE), (Name::coarse_at(day), COARSE)];
+        let mut having = Vec::new();
+        if !files.has(raw) {
+            for (name, width) in &tiers {
+                if files.days(*name).map_err(of(*name))?.contains(&day) {
+                    having.push((*name, *width));
+                }
+            }
         }
-        let target = ChunkFile::write(&new, Care::None).map_err(of(name))?;
-        let tier = |name| {
-            let file = ChunkFile::write(&files.path(name), Care::Log).map_err(of(name))?;
-            files.add(name);
-            Ok(file)
+        let target = if having.is_empty() {
+            Some(files.make(raw).map_err(of(raw))?)
+        } else {
+            // One that lost the day is filled of the finer one, or shall not hide what the coarser one has.
+            tiers = having;
+            None
         };
-        let (fine, coarse) = (tier(Name::fine_at(day))?, tier(Name::coarse_at(day))?);
+        let write = |(name, width)| {
+            let file = files.write(name).map_err(of(name))?;
+            Ok(Tier { name, width, file })
+        };
+        let tiers = tiers.into_iter().map(write).collect::<Result<_, _>>()?;
         let name = Name::fine_at(Name::fine_at(day).span().start - 1);
         let earlier = if files.has(name) {
             Some(Source { name, file: ChunkFile::read(&files.path(name)).map_err(of(name))? })
         } else {
             None
         };
-        Ok(Self { day, sources, nth: 0, after: None, target, fine, coarse, earlier })
+        Ok(Self { day, sources, nth: 0, after: None, target, tiers, earlier })
     }
 
     /// Tells whether a file is one that rollups are written to.
     pub(super) fn writes_to(&self, name: Name) -> bool {
-        name == Name::fine_at(self.day) || name == Name::coarse_at(self.day)
+        self.tiers.iter().any(|tier| tier.name == name)
     }
 
     /// Compacts some series; returns what is left to do.
     pub(super) fn step(mut self, files: &Files) -> Result<Option<Self>, Failure> {
-        let (fine, coarse) = (Name::fine_at(self.day), Name::coarse_at(self.day));
         let Some(source) = self.sources.get(self.nth) else {
-            self.fine.add_day(self.day).map_err(of(fine))?;
-            self.coarse.add_day(self.day).map_err(of(coarse))?;
-            let is_settled =
-                self.fine.settle().map_err(of(fine))? && self.coarse.settle().map_err(of(coarse))?;
-            return if is_settled { self.finish(files).map(|()| None) } else { Ok(Some(self)) };
+            for tier in &self.tiers {
+                if !tier.file.settle().map_err(of(tier.name))? {
+                    return Ok(Some(self));
+                }
+            }
+            return self.finish(files).map(|()| None);
         };
         let page = source.file.page(self.after.as_ref(), SERIES_A_STEP).map_err(of(source.name))?;
         let Some((last, _)) = page.last() else {
@@ -100,12 +120,17 @@ impl Compact {
         };
         self.after = Some(last.clone());
         let raw = Name::raw_at(self.day);
-        self.target.begin().map_err(of(raw))?;
-        self.fine.begin().map_err(of(fine))?;
-        self.coarse.begin().map_err(of(coarse))?;
+        if let Some(target) = &self.target {
+            target.begin().map_err(of(raw))?;
+        }
+        for tier in &self.tiers {
+            tier.file.begin().map_err(of(tier.name))?;
+        }
         for (labels, _) in &page {
             // Those of the first source are done already.
-            if self.nth > 0 && self.target.find(labels).map_err(of(raw))?.is_some() {
+            if let Some(target) = self.target.as_ref().filter(|_| self.nth > 0)
+                && target.find(labels).map_err(of(raw))?.is_some()
+            {
                 continue;
             }
             let samples = self.samples(labels)?;
@@ -113,37 +138,49 @@ impl Compact {
                 continue;
             }
             let before = self.before(labels)?;
-            let mut write = || {
-                let id = self.target.find_or_add(labels)?;
-                self.target.put(0, id, chunk::of_samples(&samples)?)
-            };
-            write().map_err(of(raw))?;
-            for (file, name, width) in [(&mut self.fine, fine, FINE), (&mut self.coarse, coarse, COARSE)] {
-                add(file, part_of(name, self.day), labels, roll_up(&samples, width, before), width)
-                    .map_err(of(name))?;
+            if let Some(target) = &mut self.target {
+                let mut write = || {
+                    let id = target.find_or_add(labels)?;
+                    target.put(0, id, chunk::of_samples(&samples)?)
+                };
+                write().map_err(of(raw))?;
+            }
+            let put = if self.target.is_some() { add } else { gain };
+            for Tier { name, width, file } in &mut self.tiers {
+                let rolled = roll_up(&samples, *width, before);
+                put(file, part_of(*name, self.day), labels, rolled, *width).map_err(of(*name))?;
             }
         }
-        // The rollups first: they are there when the day is.
-        self.fine.commit().map_err(of(fine))?;
-        self.coarse.commit().map_err(of(coarse))?;
-        self.target.commit().map_err(of(raw))?;
+        for tier in &self.tiers {
+            tier.file.commit().map_err(of(tier.name))?;
+        }
+        if let Some(target) = &self.target {
+            target.commit().map_err(of(raw))?;
+        }
         Ok(Some(self))
     }
 
     /// Puts the day's file into its place, now that its rollups are safe.
     fn finish(self, files: &Files) -> Result<(), Failure> {
-        let (fine, coarse) = (Name::fine_at(self.day), Name::coarse_at(self.day));
-        self.fine.close().map_err(of(fine))?;
-        self.coarse.close().map_err(of(coarse))?;
         drop(self.sources);
-        files.add_day(fine, self.day);
-        files.add_day(coarse, self.day);
-        if !(files.has(fine) && files.has(coarse)) {
+        if self.tiers.iter().any(|tier| !files.has(tier.name)) {
             // Somebody found one damaged and put it aside meanwhile: the day is compacted anew.
             return Ok(());
         }
-        let name = Name::raw_at(self.day);
-        self.target.close().and_then(|()| files.finish(name, &[Name::sealed_at(self.day)])).map_err(of(name))
+        let (raw, sealed) = (Name::raw_at(self.day), Name::sealed_at(self.day));
+        match self.target {
+            Some(target) => {
+                target.close().and_then(|()| files.finish(raw, &[sealed])).map_err(of(raw))?;
+            }
+            None => files.remove(sealed).map_err(of(sealed))?,
+        }
+        // Last: where a tier has a day, and there is no file of it, what is sealed of it came later. The coarser one first: where only
+        // that has a day, what wants finer ones is given its samples.
+        for Tier { name, file, .. } in self.tiers.into_iter().rev() {
+            file.add_day(self.day).and_then(|()| file.close()).map_err(of(name))?;
+            files.add_day(name, self.day);
+        }
+        Ok(())
     }
 
     /// The samples that there are of a series.
@@ -166,16 +203,16 @@ impl Compact {
 
     /// The last value of a series before the day.
     fn before(&mut self, labels: &Labels) -> Result<Option<f64>, Failure> {
-        let (fine, coarse) = (Name::fine_at(self.day), Name::coarse_at(self.day));
-        let mut found = last(&mut self.fine, fine, labels, self.day).map_err(of(fine))?;
-        if let (None, Some(Source { name, file })) = (&found, &mut self.earlier) {
-            found = last(file, *name, labels, self.day).map_err(of(*name))?;
-        }
         let yesterday = Timestamp::from_millis(self.day - DAY);
-        if found.is_none_or(|found| found.last_at < yesterday) {
-            // What is of the days between may be in the coarser tier alone.
-            let other = last(&mut self.coarse, coarse, labels, self.day).map_err(of(coarse))?;
-            found = found.into_iter().chain(other).max_by_key(|rollup| rollup.last_at);
+        let tiers = self.tiers.iter_mut().map(|tier| (tier.name, &mut tier.file));
+        let earlier = self.earlier.iter_mut().map(|source| (source.name, &mut source.file));
+        let mut found: Option<Rollup> = None;
+        for (name, file) in tiers.chain(earlier) {
+            // What is of the days between may be in another one alone.
+            if found.is_none_or(|found| found.last_at < yesterday) {
+                let other = last(file, name, labels, self.day).map_err(of(name))?;
+                found = found.into_iter().chain(other).max_by_key(|rollup| rollup.last_at);
+            }
         }
         Ok(found.map(|rollup| rollup.last))
     }
@@ -208,7 +245,32 @@ pub(super) fn add(
     let id = file.find_or_add(labels)?;
     let mut all = file.rollups(part, id, width)?;
     all.retain(|rollup| begin(rollup.from.as_millis(), DAY) != day);
-    all.extend(rolled);
+    put(file, part, id, all, rolled)
+}
+
+/// Adds the rollups of spans that there are none of: those there are were made of more.
+fn gain(
+    file: &mut ChunkFile,
+    part: u32,
+    labels: &Labels,
+    mut rolled: Vec<Rollup>,
+    width: Duration,
+) -> Result<(), FileError> {
+    let id = file.find_or_add(labels)?;
+    let all = file.rollups(part, id, width)?;
+    let there: BTreeSet<Timestamp> = all.iter().map(|rollup| rollup.from).collect();
+    rolled.retain(|rollup| !there.contains(&rollup.from));
+    if rolled.is_empty() { Ok(()) } else { put(file, part, id, all, rolled) }
+}
+
+fn put(
+    file: &mut ChunkFile,
+    part: u32,
+    id: i64,
+    mut all: Vec<Rollup>,
+    more: Vec<Rollup>,
+) -> Result<(), FileError> {
+    all.extend(more);
     all.sort_by_key(|rollup| rollup.from);
     file.put(part, id, chunk::of_rollups(&all)?)
 }

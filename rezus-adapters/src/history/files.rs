@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use super::error::{FileError, SetAside};
-use super::file::ChunkFile;
+use super::file::{Care, ChunkFile};
 use super::name::{DAY, Name, begin};
 
 /// What a file is called that could not be read.
@@ -78,7 +78,7 @@ impl Files {
     }
 
     /// Returns the path of a file that is not whole yet.
-    pub(super) fn path_of_new(&self, name: Name) -> PathBuf {
+    fn path_of_new(&self, name: Name) -> PathBuf {
         self.path(name).with_added_extension(NEW)
     }
 
@@ -114,6 +114,22 @@ impl Files {
 
     fn known_days(&self) -> MutexGuard<'_, BTreeMap<Name, Days>> {
         self.days.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens a file to be written to. Where there is none it is made, whole or not at all: a kill leaves none that cannot be read.
+    pub(super) fn write(&self, name: Name) -> Result<ChunkFile, FileError> {
+        if !self.has(name) {
+            self.make(name)?.close()?;
+            self.finish(name, &[])?;
+        }
+        ChunkFile::write(&self.path(name), Care::Log)
+    }
+
+    /// Makes a file that is not whole yet, in place of what was left of another.
+    pub(super) fn make(&self, name: Name) -> Result<ChunkFile, FileError> {
+        let new = self.path_of_new(name);
+        remove_if_there(&new)?;
+        ChunkFile::write(&new, Care::None)
     }
 
     /// Gives a file that is whole its own name; those that it stands for are removed.

@@ -3,7 +3,7 @@
 use rezus_core::series::{Labels, widen};
 
 use super::compact::{Failure, SERIES_A_STEP, add, of, part_of};
-use super::file::{Care, ChunkFile};
+use super::file::ChunkFile;
 use super::files::Files;
 use super::name::{COARSE, FINE, Name};
 
@@ -23,8 +23,7 @@ impl Fill {
     pub(super) fn begin(files: &Files, fine: Name, days: Vec<i64>) -> Result<Self, Failure> {
         let coarse = Name::coarse_at(fine.span().start);
         let from = ChunkFile::read(&files.path(fine)).map_err(of(fine))?;
-        let to = ChunkFile::write(&files.path(coarse), Care::Log).map_err(of(coarse))?;
-        files.add(coarse);
+        let to = files.write(coarse).map_err(of(coarse))?;
         Ok(Self { fine, coarse, days, after: None, from, to })
     }
 

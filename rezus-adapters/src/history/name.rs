@@ -94,6 +94,11 @@ impl Name {
     }
 }
 
+/// The day of what is not compacted; nothing of other files.
+pub(super) fn open_day(name: Name) -> Option<i64> {
+    matches!(name, Name::Tail { .. } | Name::Sealed { .. }).then(|| begin(name.span().start, DAY))
+}
+
 /// Where the span of this length begins that a time is in.
 pub(super) fn begin(at: i64, length: i64) -> i64 {
     at.div_euclid(length).saturating_mul(length)

@@ -7,7 +7,7 @@ use rezus_core::series::Labels;
 
 use super::chunk;
 use super::error::FileError;
-use super::file::{Care, ChunkFile};
+use super::file::ChunkFile;
 use super::files::Files;
 use super::name::{DAY, Name, SLOT, begin};
 use crate::ring::{Heads, in_order};
@@ -34,8 +34,7 @@ impl Seal {
         tails: Vec<Name>,
     ) -> Result<Self, (Name, FileError)> {
         let name = Name::sealed_at(slot);
-        let file = ChunkFile::write(&files.path(name), Care::Log).map_err(|error| (name, error))?;
-        files.add(name);
+        let file = files.write(name).map_err(|error| (name, error))?;
         Ok(Self { slot, tails, labels: heads.all().into_iter(), name, file })
     }
 

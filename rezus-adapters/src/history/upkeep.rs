@@ -10,7 +10,7 @@ use rezus_core::series::SeriesError;
 use super::compact::{Compact, Failure};
 use super::error::FileError;
 use super::fill::Fill;
-use super::name::{DAY, Name, SLOT, begin};
+use super::name::{DAY, Name, SLOT, begin, open_day};
 use super::retention::KeptRetention;
 use super::seal::Seal;
 use super::{HistorySettings, Inner, Tended};
@@ -254,9 +254,12 @@ fn make_room(inner: &Inner, upkeep: &Upkeep, now: Timestamp) -> Result<bool, Fil
     }
 }
 
-/// All files but those that are being written to.
+/// All files but those that are being written to, or that what came for their day later is still to be put into.
 fn removable(inner: &Inner, upkeep: &Upkeep) -> BTreeSet<Name> {
-    inner.files.list().into_iter().filter(|name| !upkeep.is_at_work_on(*name)).collect()
+    let files = inner.files.list();
+    let open: BTreeSet<i64> = files.iter().filter_map(|name| open_day(*name)).collect();
+    let is_open = |name: Name| matches!(name, Name::Raw { from } if open.contains(&from));
+    files.into_iter().filter(|name| !upkeep.is_at_work_on(*name) && !is_open(*name)).collect()
 }
 
 /// Tells whether a file may be removed: what is not compacted is so first.
