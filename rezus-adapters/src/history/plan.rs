@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::files::Days;
-use super::name::{COARSE, DAY, FINE, Name, begin};
+use super::name::{COARSE, DAY, FINE, Name, begin, open_day};
 
 /// What is asked for. Times are in milliseconds since 1970.
 #[derive(Clone, Copy, Debug)]
@@ -29,63 +29,82 @@ pub(super) struct Plan {
     pub(super) rolled: Vec<(Name, Range<i64>)>,
     /// Of which files samples are read.
     pub(super) raw: Vec<Name>,
+    /// Days before that time that something came for after their samples were gone: what no rollup is of is given rolled up.
+    pub(super) open: BTreeSet<i64>,
 }
 
-/// Plans a read; `days_of` tells of which days a file of rollups is.
+/// Plans a read; `days_of` tells of which days a file of rollups is. It is asked once for each.
 pub(super) fn plan<E>(
     files: &BTreeSet<Name>,
     asked: Asked,
     mut days_of: impl FnMut(Name) -> Result<Days, E>,
 ) -> Result<Plan, E> {
+    let mut known: BTreeMap<Name, Days> = BTreeMap::new();
+    let mut days_of = |name| match known.get(&name) {
+        Some(days) => Ok(Days::clone(days)),
+        None => days_of(name).inspect(|days| drop(known.insert(name, Days::clone(days)))),
+    };
     let rolled_until = rolled_until(files, asked, &mut days_of)?;
+    let first = begin(asked.from, DAY);
+    let open: BTreeSet<i64> = files
+        .iter()
+        .filter_map(|name| open_day(*name))
+        .filter(|day| (first..rolled_until).contains(day) && *day <= asked.to)
+        .collect();
     let from = asked.from.max(rolled_until);
     let raw = files.iter().copied().filter(|name| {
         let span = name.span();
-        matches!(name, Name::Raw { .. } | Name::Sealed { .. })
-            && span.end > from
-            && span.start <= asked.to
-            && span.start < asked.hot_from
+        let is_meant = match name {
+            Name::Raw { .. } => span.end > from,
+            Name::Sealed { from: day } => span.end > from || open.contains(day),
+            Name::Tail { .. } | Name::Fine { .. } | Name::Coarse { .. } => false,
+        };
+        is_meant && span.start <= asked.to && span.start < asked.hot_from
     });
-    Ok(Plan { rolled_until, rolled: rolled(files, asked, rolled_until, days_of)?, raw: raw.collect() })
+    let raw = raw.collect();
+    Ok(Plan { rolled_until, rolled: rolled(files, asked, rolled_until, days_of)?, raw, open })
 }
 
-/// Until when rollups are given: as long as there are samples in their place, or as soon as there are rollups, as is wanted; and
-/// so that nothing is missing because a file was set aside.
+/// Until when rollups are given: as long as there are samples in their place, or as soon as there are rollups, as is wanted.
+///
+/// A day that has rollups and not all its samples, because these are too old or were set aside, is given as rollups, and so is what
+/// is before it. But nothing is that has samples and no rollups: what follows it is given as the samples there are.
 fn rolled_until<E>(
     files: &BTreeSet<Name>,
     asked: Asked,
     days_of: &mut impl FnMut(Name) -> Result<Days, E>,
 ) -> Result<i64, E> {
-    let first = |is_it: fn(&Name) -> bool| {
-        files.iter().filter(|name| is_it(name)).map(|name| name.span().start).min().unwrap_or(asked.hot_from)
-    };
     let within = begin(asked.from, DAY)..asked.to.saturating_add(1).min(asked.hot_from);
-    let mut until = if asked.width >= FINE {
-        // What is older than anything that is not rolled up yet is rolled up; days are, one after the other.
-        let mut settled = first(|name| matches!(name, Name::Tail { .. } | Name::Sealed { .. }));
-        for name in files.iter().filter(|name| matches!(name, Name::Raw { .. })) {
-            let day = name.span().start;
-            let is_meant = within.contains(&day) && day < settled;
-            if is_meant
-                && !days_of(Name::coarse_at(day))?.contains(&day)
-                && !days_of(Name::fine_at(day))?.contains(&day)
-            {
-                settled = day;
+    let whole: BTreeSet<i64> =
+        files.iter().filter(|name| matches!(name, Name::Raw { .. })).map(|name| name.span().start).collect();
+    let open: BTreeSet<i64> = files.iter().filter_map(|name| open_day(*name)).collect();
+    let mut until = within.start;
+    if asked.width >= FINE {
+        // A day is rolled up whole, though the rest of it may be in memory still.
+        let day = begin(asked.hot_from, DAY);
+        until = if whole.contains(&day) { day + DAY } else { asked.hot_from };
+        for day in whole.iter().copied().filter(|day| within.contains(day)) {
+            // Rollups of before something came have not all there is, and wider ones than is wanted are no better than samples.
+            let is_as_good = !open.contains(&day)
+                && (asked.width >= COARSE || days_of(Name::fine_at(day))?.contains(&day));
+            if !is_as_good {
+                until = day;
+                break;
             }
         }
-        settled
-    } else {
-        first(|name| !is_rolled(name))
-    };
-    // Where a day after that has rollups and no samples, rollups are given until then.
-    let kept: BTreeSet<i64> =
-        files.iter().filter(|name| !is_rolled(name)).map(|name| begin(name.span().start, DAY)).collect();
+    }
     for name in files.iter().copied().filter(is_rolled) {
-        let within = name.span().start.max(within.start).max(until)..name.span().end.min(within.end);
-        if !has_all_days(&within, |day| kept.contains(&day)) {
+        let within = name.span().start.max(within.start)..name.span().end.min(within.end);
+        // One of days that all have their samples is not opened.
+        if !has_all_days(&within, |day| whole.contains(&day)) {
             let days = days_of(name)?;
-            let last = days.iter().rev().find(|day| within.contains(day) && !kept.contains(day));
+            let last = days.iter().rev().find(|day| within.contains(day) && !whole.contains(day));
             until = last.map_or(until, |day| until.max(day + DAY));
+        }
+    }
+    for day in whole.union(&open).copied().filter(|day| within.contains(day) && *day < until) {
+        if !days_of(Name::fine_at(day))?.contains(&day) && !days_of(Name::coarse_at(day))?.contains(&day) {
+            return Ok(day);
         }
     }
     Ok(until)
@@ -212,9 +231,8 @@ mod tests {
     #[test]
     fn what_is_all_in_memory_needs_no_file() {
         // Nor does it need to be known which days they are of.
-        let hot = plan(&files(), asked(day(20) + SLOT, i64::MAX, Duration::ZERO), Err).unwrap();
-        // The day's file is of before too: that nothing is read of it is for who asks to see.
-        assert_eq!((hot.rolled, hot.raw), (vec![], vec![Name::sealed_at(day(20))]));
+        let hot = plan(&files(), asked(day(21), i64::MAX, Duration::ZERO), Err).unwrap();
+        assert_eq!((hot.rolled, hot.raw), (vec![], vec![]));
         let none = plan(&BTreeSet::new(), asked(i64::MIN, i64::MAX, COARSE), Err).unwrap();
         assert_eq!((none.rolled_until, none.rolled, none.raw), (day(20) + SLOT, vec![], vec![]));
     }
@@ -275,10 +293,64 @@ mod tests {
         let narrow =
             |from, to| plan(&files, asked(from, to, Duration::ZERO), days(&[])).unwrap().rolled_until;
         assert_eq!(narrow(day(13), day(19)), day(18));
-        assert_eq!((narrow(day(13), day(17) - 1), narrow(day(18), day(19))), (day(14), day(14)));
+        assert_eq!((narrow(day(13), day(17) - 1), narrow(day(18), day(19))), (day(14), day(18)));
         // Nobody has anything of it.
         let missing = [(Name::coarse_at(day(0)), day(17)), (Name::fine_at(day(14)), day(17))];
         let Ok(plan) = plan(&files, asked(day(13), day(19), Duration::ZERO), days(&missing));
         assert_eq!(plan.rolled_until, day(14));
+    }
+
+    /// The clock was set back into day 12, of which there are rollups alone: they are given still, whatever is wanted.
+    #[test]
+    fn what_came_later_hides_no_rollups() {
+        let mut files = files();
+        files.extend([Name::Tail { slot: day(12) + SLOT, run: 2 }, Name::sealed_at(day(12))]);
+        for width in [Duration::ZERO, FINE, COARSE] {
+            let Ok(plan) = plan(&files, asked(day(10), day(13) - 1, width), days(&[]));
+            let name = if width == COARSE { Name::coarse_at(day(0)) } else { Name::fine_at(day(7)) };
+            assert_eq!(plan.rolled, [(name, day(10)..day(13))]);
+            assert_eq!((plan.raw, plan.open), (vec![Name::sealed_at(day(12))], BTreeSet::from([day(12)])));
+        }
+        let Ok(plan) = plan(&files, asked(day(13), day(16), FINE), days(&[]));
+        assert_eq!(plan.open, BTreeSet::new());
+    }
+
+    /// Raw day 15 is in no tier, and day 17 has rollups alone, which are given up.
+    #[test]
+    fn rollups_never_hide_a_day_that_has_none() {
+        let (fine, coarse) = (Name::fine_at(day(14)), Name::coarse_at(day(0)));
+        let mut files = files();
+        files.remove(&Name::raw_at(day(17)));
+        for own in [Name::raw_at(day(15)), Name::sealed_at(day(15)), Name::Tail { slot: day(15), run: 1 }] {
+            files.remove(&Name::raw_at(day(15)));
+            files.insert(own);
+            for width in [Duration::ZERO, FINE, COARSE] {
+                let missing = [(fine, day(15)), (coarse, day(15))];
+                let Ok(plan) = plan(&files, asked(day(13), day(19), width), days(&missing));
+                assert_eq!(plan.rolled_until, day(15), "{own:?}");
+            }
+            files.remove(&own);
+        }
+    }
+
+    #[test]
+    fn samples_are_read_where_rollups_are_too_wide() {
+        let missing = [(Name::fine_at(day(14)), day(15))];
+        let until =
+            |width| plan(&files(), asked(day(13), day(25), width), days(&missing)).unwrap().rolled_until;
+        assert_eq!((until(FINE), until(COARSE)), (day(15), day(20)));
+    }
+
+    #[test]
+    fn each_file_is_asked_once_for_its_days() {
+        for width in [Duration::ZERO, FINE, COARSE] {
+            let mut asked_of = Vec::new();
+            let Ok(_) = plan(&files(), asked(day(-3), day(25), width), |name| {
+                asked_of.push(name);
+                days(&[])(name)
+            });
+            let once: BTreeSet<Name> = asked_of.iter().copied().collect();
+            assert_eq!(asked_of.len(), once.len(), "{asked_of:?}");
+        }
     }
 }

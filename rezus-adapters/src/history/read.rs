@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rezus_core::base::Timestamp;
-use rezus_core::series::{Labels, Rollup, Sample, Selection, Series, SeriesError};
+use rezus_core::series::{Labels, Rollup, Sample, Selection, Series, SeriesError, roll_up};
 
 use super::Inner;
 use super::compact::parts;
 use super::error::FileError;
 use super::file::ChunkFile;
-use super::name::{COARSE, FINE, Name};
+use super::name::{COARSE, DAY, FINE, Name, begin};
 use super::plan::{Asked, Plan, plan};
 use crate::ring::in_order;
 
@@ -133,26 +133,46 @@ fn files(
             Ok((rolled, Vec::new()))
         })?;
     }
-    let from = selection.from.max(Timestamp::from_millis(plan.rolled_until));
+    let until = Timestamp::from_millis(plan.rolled_until);
+    let is_given = |sample: &Sample| {
+        (selection.from..=selection.to).contains(&sample.at)
+            && (sample.at >= until || plan.open.contains(&begin(sample.at.as_millis(), DAY)))
+    };
     for name in &plan.raw {
         let own = name.span();
         let last = selection.to.as_millis().min(own.end - 1);
-        let span = from.as_millis().max(own.start)..last.max(own.start) + 1;
+        let span = selection.from.as_millis().max(own.start)..last.max(own.start) + 1;
         found.read(inner, *name, selection, |file, id| {
             let mut samples = Vec::new();
             for part in parts(*name, span.clone()) {
                 samples.extend(file.samples(part, id)?);
             }
-            samples.retain(|sample| (from..=selection.to).contains(&sample.at));
+            samples.retain(is_given);
             Ok((Vec::new(), samples))
         })?;
     }
     for series in hot {
-        let samples = series.samples.iter().copied().filter(|sample| sample.at >= from).collect();
+        let samples = series.samples.iter().copied().filter(is_given).collect();
         found.add(&series.labels, Vec::new(), samples)?;
     }
-    found.series.values_mut().for_each(|series| in_order(&mut series.samples));
+    for series in found.series.values_mut() {
+        in_order(&mut series.samples);
+        roll_up_before(until, series);
+    }
     Ok(found.series)
+}
+
+/// Rolls up samples of before a time, where there are no rollups of theirs yet.
+fn roll_up_before(until: Timestamp, series: &mut Series) {
+    let mut before: Vec<Sample> =
+        series.samples.drain(..series.samples.partition_point(|sample| sample.at < until)).collect();
+    before.retain(|sample| {
+        let begun = series.rolled.partition_point(|rollup| rollup.from <= sample.at);
+        let last = series.rolled.get(..begun).and_then(<[Rollup]>::last);
+        last.is_none_or(|last| sample.at >= last.from.after(last.width))
+    });
+    series.rolled.extend(roll_up(&before, FINE, None));
+    series.rolled.sort_by_key(|rollup| rollup.from);
 }
 
 /// What was found so far, and how much more there may be.

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use rezus_adapters::history::{History, HistorySettings};
-use rezus_core::series::Series;
+use rezus_core::base::Clock as _;
+use rezus_core::series::{Entry, Sample, Series, TimeSeriesSink as _};
 
 use super::damage::garble;
 use super::fixture::{DAY, HOUR, MINUTE, START, Store, at, labels, pass, select, tend};
@@ -65,8 +66,13 @@ async fn a_tier_that_was_set_aside_hides_nothing_and_is_filled_again() {
             history = store.history();
             if is_read {
                 check(&history, 5 * 1_440 + 20).await;
-                let other = if asked == FINE { COARSE } else { FINE };
-                assert_eq!(widths(&history, asked, 5).await, vec![vec![other]; 5], "{lost}");
+                // Samples, where there are any, rather than rollups that are too wide.
+                let expected = if asked == FINE {
+                    [vec![vec![COARSE]; 3], vec![vec![]; 2]].concat()
+                } else {
+                    vec![vec![FINE]; 5]
+                };
+                assert_eq!(widths(&history, asked, 5).await, expected, "{lost}");
             }
             pass(&store, &history, 5 * 1_440 + 20..6 * 1_440 + 20).await;
             let damaged = store.files(".db.damaged");
@@ -116,4 +122,49 @@ async fn of_what_is_in_no_tier_samples_are_given() {
     assert_eq!(tend(&history).await.len(), 2);
     check(&history, 3 * 1_440 + 20).await;
     assert_eq!(widths(&history, COARSE, 3).await, vec![vec![COARSE]; 3]);
+}
+
+/// After the clock was set back into a day of which rollups are all that is left, what comes is little of it.
+#[tokio::test]
+async fn what_comes_for_a_day_later_takes_nothing_of_its_rollups() {
+    for lost in [None, Some("fine-"), Some("coarse-")] {
+        let store = Store::new(settings());
+        let mut history = store.history();
+        pass(&store, &history, 0..5 * 1_440).await;
+        assert_eq!(store.files("2026-10-23.db").len(), 0, "{:?}", store.files(""));
+        if let Some(lost) = lost {
+            drop(history);
+            garble(&store.files(lost)[0], 1_000_000);
+            history = store.history();
+        }
+        let right = store.clock.now();
+        // Of a series that was there before, and of one that was not.
+        for minute in 0..30 {
+            let now = at(START + DAY + 12 * HOUR + i64::from(minute) * MINUTE + 1);
+            store.clock.jump(now);
+            let entry = |series| Entry { labels: labels(series), sample: Sample { at: now, value: 7.0 } };
+            assert_eq!(history.append(&[entry(2), entry(6)]).await.unwrap().kept, 2);
+            tend(&history).await;
+        }
+        for is_compacted in [false, true] {
+            if is_compacted {
+                store.clock.jump(right);
+                tend(&history).await;
+                assert_eq!(store.files("2026-10-23").len(), 0, "{:?}", store.files(""));
+            }
+            for width in [Duration::ZERO, FINE, COARSE] {
+                let (from, to) = (START + DAY, START + 2 * DAY - 1);
+                let found = select(&history, 2, from, to, width).await.unwrap();
+                let count: u64 = found.rolled.iter().map(|rollup| rollup.count).sum();
+                assert_eq!((count, found.samples), (1_440, vec![]), "{lost:?}, {width:?}, {is_compacted}");
+                let found = select(&history, 6, from, to, width).await.unwrap();
+                let count: u64 = found.rolled.iter().map(|rollup| rollup.count).sum();
+                assert_eq!((count, found.samples), (30, vec![]), "{lost:?}, {width:?}, {is_compacted}");
+            }
+        }
+        pass(&store, &history, 5 * 1_440..5 * 1_440 + 200).await;
+        check(&history, 5 * 1_440 + 200).await;
+        drop(history);
+        check(&store.history(), 5 * 1_440 + 200).await;
+    }
 }
