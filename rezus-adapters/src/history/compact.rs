@@ -58,6 +58,11 @@ pub(super) fn of(name: Name) -> impl Fn(FileError) -> Failure {
     move |error| (name, error)
 }
 
+/// Says of which file an error is not: of the one that it is to take the place of.
+fn unfinished(name: Name) -> impl Fn(FileError) -> Failure {
+    move |error| (name, FileError::Unfinished(Box::new(error)))
+}
+
 impl Compact {
     /// Begins to compact a day.
     pub(super) fn begin(files: &Files, day: i64) -> Result<Self, Failure> {
@@ -78,7 +83,7 @@ impl Compact {
             }
         }
         let target = if having.is_empty() {
-            Some(files.make(raw).map_err(of(raw))?)
+            Some(files.make(raw).map_err(unfinished(raw))?)
         } else {
             // One that lost the day is filled of the finer one, or shall not hide what the coarser one has.
             tiers = having;
@@ -121,7 +126,7 @@ impl Compact {
         self.after = Some(last.clone());
         let raw = Name::raw_at(self.day);
         if let Some(target) = &self.target {
-            target.begin().map_err(of(raw))?;
+            target.begin().map_err(unfinished(raw))?;
         }
         for tier in &self.tiers {
             tier.file.begin().map_err(of(tier.name))?;
@@ -129,7 +134,7 @@ impl Compact {
         for (labels, _) in &page {
             // Those of the first source are done already.
             if let Some(target) = self.target.as_ref().filter(|_| self.nth > 0)
-                && target.find(labels).map_err(of(raw))?.is_some()
+                && target.find(labels).map_err(unfinished(raw))?.is_some()
             {
                 continue;
             }
@@ -143,7 +148,7 @@ impl Compact {
                     let id = target.find_or_add(labels)?;
                     target.put(0, id, chunk::of_samples(&samples)?)
                 };
-                write().map_err(of(raw))?;
+                write().map_err(unfinished(raw))?;
             }
             let put = if self.target.is_some() { add } else { gain };
             for Tier { name, width, file } in &mut self.tiers {
@@ -155,7 +160,7 @@ impl Compact {
             tier.file.commit().map_err(of(tier.name))?;
         }
         if let Some(target) = &self.target {
-            target.commit().map_err(of(raw))?;
+            target.commit().map_err(unfinished(raw))?;
         }
         Ok(Some(self))
     }
@@ -170,7 +175,7 @@ impl Compact {
         let (raw, sealed) = (Name::raw_at(self.day), Name::sealed_at(self.day));
         match self.target {
             Some(target) => {
-                target.close().and_then(|()| files.finish(raw, &[sealed])).map_err(of(raw))?;
+                target.close().and_then(|()| files.finish(raw, &[sealed])).map_err(unfinished(raw))?;
             }
             None => files.remove(sealed).map_err(of(sealed))?,
         }

@@ -56,6 +56,9 @@ pub(super) enum FileError {
     Pco(#[from] pco::errors::PcoError),
     #[error("{0} cannot be read")]
     Damaged(&'static str),
+    /// Of one that is to take another's place, which is as it was.
+    #[error("a file cannot be finished")]
+    Unfinished(#[source] Box<Self>),
     #[error("the file's format is {0}, which this release does not know")]
     Format(i32),
 }
@@ -66,6 +69,7 @@ impl FileError {
         match self {
             Self::Sqlite(error) => error.sqlite_error_code() == Some(ErrorCode::DiskFull),
             Self::Io(error) => error.kind() == std::io::ErrorKind::StorageFull,
+            Self::Unfinished(error) => error.is_lack_of_room(),
             Self::Pco(_) | Self::Damaged(_) | Self::Format(_) => false,
         }
     }
@@ -84,7 +88,7 @@ impl FileError {
         match self {
             Self::Sqlite(error) => damage::is_damage(error),
             Self::Damaged(_) | Self::Pco(_) => true,
-            Self::Io(_) | Self::Format(_) => false,
+            Self::Io(_) | Self::Unfinished(_) | Self::Format(_) => false,
         }
     }
 

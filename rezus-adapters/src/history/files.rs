@@ -119,8 +119,10 @@ impl Files {
     /// Opens a file to be written to. Where there is none it is made, whole or not at all: a kill leaves none that cannot be read.
     pub(super) fn write(&self, name: Name) -> Result<ChunkFile, FileError> {
         if !self.has(name) {
-            self.make(name)?.close()?;
-            self.finish(name, &[])?;
+            self.make(name)
+                .and_then(ChunkFile::close)
+                .and_then(|()| self.finish(name, &[]))
+                .map_err(|error| FileError::Unfinished(Box::new(error)))?;
         }
         ChunkFile::write(&self.path(name), Care::Log)
     }
@@ -149,7 +151,8 @@ impl Files {
     /// Removes a file. Who reads it at this moment reads on.
     pub(super) fn remove(&self, name: Name) -> Result<(), FileError> {
         self.names.write().unwrap_or_else(PoisonError::into_inner).remove(&name);
-        self.unlink(name)?;
+        // One that cannot be removed is there still.
+        self.unlink(name).inspect_err(|_| self.add(name))?;
         self.known_days().remove(&name);
         Ok(())
     }
@@ -169,13 +172,16 @@ impl Files {
 
     /// Puts a file that is damaged out of the way.
     pub(super) fn set_aside(&self, name: Name, why: FileError) -> Result<(), FileError> {
-        self.names.write().unwrap_or_else(PoisonError::into_inner).remove(&name);
+        // Locked meanwhile, and forgotten once it is away: what cannot be renamed is tried again, and what is made anew is known.
+        let mut names = self.names.write().unwrap_or_else(PoisonError::into_inner);
         for path in with_log(&self.path(name)) {
             match fs::rename(&path, path.with_added_extension(DAMAGED)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
                 _ => {}
             }
         }
+        names.remove(&name);
+        drop(names);
         self.lock_damaged().insert(name);
         self.known_days().remove(&name);
         let notice = SetAside { path: self.path(name), source: Box::new(why) };

@@ -26,12 +26,12 @@ pub(super) struct Upkeep {
     failing: Failing,
 }
 
-/// Which file failed last, and how often in a row.
+/// Which file failed last, and how often since a piece of work came to its end.
 #[derive(Default)]
 struct Failing(Option<(Name, u32)>);
 
-/// How often in a row a file may fail, for whatever reason but a lack of room, before it is put aside: it would hold up all that
-/// comes after it.
+/// How often a file may fail, for whatever reason but a lack of room, before it is put aside: it would hold up all that comes
+/// after it.
 const FAILURES: u32 = 20;
 
 enum Work {
@@ -54,13 +54,10 @@ pub(super) fn tend(inner: &Inner, upkeep: &mut Upkeep) -> Result<Tended, SeriesE
     let now = inner.clock.now();
     sweep(inner, upkeep, now);
     // First, so that there is room for the rest.
-    let has_removed = remove(inner, upkeep, now).map_err(|error| error.while_being("kept"))?;
-    let has_kept = upkeep.retention.keep().map_err(FileError::Io).inspect_err(|error| inner.notice(error));
+    let removed = remove(inner, upkeep, now);
+    let kept = upkeep.retention.keep().map_err(FileError::Io);
     let has_worked = match work(inner, upkeep, now) {
-        Ok(has_worked) => {
-            upkeep.failing.0 = upkeep.failing.0.filter(|_| !has_worked);
-            has_worked
-        }
+        Ok(has_worked) => has_worked,
         Err((name, error)) if error.is_damage() || upkeep.failing.fails_again(name, &error) => {
             inner.files.set_aside(name, error).map_err(|error| error.while_being("kept"))?;
             true
@@ -75,8 +72,9 @@ pub(super) fn tend(inner: &Inner, upkeep: &mut Upkeep) -> Result<Tended, SeriesE
             true
         }
     };
-    // Last: that this cannot be written holds up nothing else.
-    has_kept.map_err(|error| error.while_being("kept"))?;
+    // Last: that one of these fails holds up nothing else.
+    let has_removed =
+        removed.and_then(|removed| kept.map(|()| removed)).map_err(|error| error.while_being("kept"))?;
     Ok(Tended { more: has_removed || has_worked, set_aside: inner.files.take_set_aside() })
 }
 
@@ -99,7 +97,7 @@ impl Upkeep {
 impl Failing {
     /// Tells whether a file failed too often.
     fn fails_again(&mut self, name: Name, error: &FileError) -> bool {
-        if error.is_lack_of_room() || error.is_in_use() {
+        if error.is_lack_of_room() || error.is_in_use() || matches!(error, FileError::Unfinished(_)) {
             return false;
         }
         let times = self.0.filter(|(failing, _)| *failing == name).map_or(1, |(_, times)| times + 1);
@@ -153,6 +151,9 @@ fn work(inner: &Inner, upkeep: &mut Upkeep, now: Timestamp) -> Result<bool, Fail
             }
         },
     };
+    if left.is_none() {
+        upkeep.failing = Failing::default();
+    }
     upkeep.work = left;
     Ok(true)
 }

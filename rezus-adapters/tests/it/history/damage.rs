@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rezus_adapters::history::HistorySettings;
-use rezus_core::series::TimeSeriesSink as _;
+use rezus_adapters::history::{History, HistorySettings};
+use rezus_core::base::Clock as _;
+use rezus_core::series::{Entry, Sample, TimeSeriesSink as _};
 
-use super::fixture::{DAY, HOUR, MINUTE, START, Store, at, entries, samples, select, tend};
+use super::fixture::{DAY, HOUR, MINUTE, START, Store, at, entries, labels, pass, samples, select, tend};
 
 /// Overwrites what follows the first of so many parts.
 pub(super) fn garble(path: &Path, parts: usize) {
@@ -188,5 +189,63 @@ async fn what_was_set_aside_is_not_kept_for_ever() {
         }
         assert_eq!(history.bytes_by_kind()["damaged"], 0);
         assert_eq!(store.files("damaged").len(), 0);
+    }
+}
+
+/// Does what there is to do, so often; tells how often that failed, and what was set aside.
+async fn tend_again(history: &History, times: u32) -> (u32, usize) {
+    let (mut failed, mut set_aside) = (0, 0);
+    for _ in 0..times {
+        match history.tend().await {
+            Ok(tended) => set_aside += tended.set_aside.len(),
+            Err(_) => failed += 1,
+        }
+    }
+    (failed, set_aside)
+}
+
+/// Not damage that is known as such: a file that opens, and takes nothing.
+#[tokio::test]
+async fn what_fails_whenever_it_is_gone_on_with_is_set_aside_in_the_end() {
+    let store = Store::new(HistorySettings::default());
+    let history = store.history();
+    pass(&store, &history, 0..2 * 1_440).await;
+    rusqlite::Connection::open(&store.files("fine-")[0])
+        .unwrap()
+        .execute_batch("CREATE TRIGGER no BEFORE INSERT ON chunks BEGIN SELECT RAISE(ABORT, 'no'); END")
+        .unwrap();
+    store.clock.set(at(START + 2 * DAY + HOUR));
+    // Each time it is begun anew, and then fails.
+    assert_eq!(tend_again(&history, 100).await, (19, 1));
+    assert_eq!(store.files("fine-2026-10-22.db.damaged").len(), 1);
+    let found = select(&history, 2, START, START + 2 * DAY - 1, Duration::from_mins(5)).await.unwrap();
+    assert_eq!((found.rolled.len(), found.samples.len()), (2 * 288, 0));
+}
+
+/// The day's file is not to blame where the one cannot be written that is to take its place.
+#[tokio::test]
+async fn what_cannot_be_finished_costs_nothing_of_what_is_there() {
+    let store = Store::new(HistorySettings::default());
+    let history = store.history();
+    pass(&store, &history, 0..1_440 + 20).await;
+    let right = store.clock.now();
+    store.clock.jump(at(START + HOUR));
+    let entry = Entry { labels: labels(6), sample: Sample { at: store.clock.now(), value: 7.0 } };
+    history.append(&[entry]).await.unwrap();
+    let new = store.directory().join("raw-2026-10-22.db.new");
+    std::fs::create_dir(&new).unwrap();
+    store.clock.jump(right);
+    let (failed, set_aside) = tend_again(&history, 100).await;
+    assert!(failed > 50 && set_aside == 0, "{failed}, {set_aside}");
+    for is_there in [true, false] {
+        let found = select(&history, 2, START, START + DAY - 1, Duration::ZERO).await.unwrap();
+        assert_eq!(found.samples, samples(2, 0..1_440));
+        let found = select(&history, 6, START, START + DAY - 1, Duration::ZERO).await.unwrap();
+        assert_eq!(found.samples.len(), 1);
+        if is_there {
+            std::fs::remove_dir(&new).unwrap();
+            assert!(tend(&history).await.is_empty());
+            assert_eq!(store.files("sealed-2026-10-22").len(), 0);
+        }
     }
 }
