@@ -83,8 +83,8 @@ pub struct HistorySettings {
     pub fine: Duration,
     /// For how long rollups of an hour are kept, in files of thirteen weeks; not less than `fine`.
     pub coarse: Duration,
-    /// How many bytes the files may have; what was set aside goes first, and then the oldest of the finest tier. What is of today
-    /// stays whatever its size.
+    /// How many bytes the files may have; what was set aside goes first, and then the oldest of the finest tier, but before what
+    /// there are no coarser rollups of comes what there are. What is of today stays whatever its size.
     pub max_bytes: Option<u64>,
     /// When what was taken is safe.
     pub sync: Sync,
@@ -368,7 +368,8 @@ mod tests {
     async fn where_there_is_no_room_for_what_comes_what_goes_first_is_removed() {
         let (directory, clock) = (tempfile::tempdir().unwrap(), ManualClock::default());
         let now = clock.now();
-        let history = History::open(directory.path(), HistorySettings::default(), Arc::new(clock)).unwrap();
+        let history =
+            History::open(directory.path(), HistorySettings::default(), Arc::new(clock.clone())).unwrap();
         let files = &history.inner.files;
         let older = [1, 2].map(|days| Name::raw_at(now.minus(Duration::from_hours(24 * days)).as_millis()));
         for name in older {
@@ -392,12 +393,16 @@ mod tests {
             history.inner.log().fill_up();
             let error = history.append(&entries(1..2_000)).await.unwrap_err();
             assert!(matches!(error, SeriesError::Unavailable { .. }), "{error:?}");
-            // Once for each time that there was none.
-            for has_removed in [true, false] {
+            // Once, and for ten minutes no more, whether or not there is room then.
+            for passed in [0, 9 * 60 + 59] {
+                clock.advance(Duration::from_secs(passed));
+                history.inner.notice(&FileError::Io(std::io::ErrorKind::StorageFull.into()));
                 let mut upkeep = history.inner.upkeep.lock().unwrap();
-                assert_eq!(upkeep::remove(&history.inner, &mut upkeep, now).unwrap(), has_removed);
+                assert!(!upkeep::remove(&history.inner, &mut upkeep, now).unwrap());
                 assert_eq!(left(), expected);
             }
+            clock.advance(Duration::from_secs(1));
+            clock.jump(now);
             // Opened anew it takes more.
             assert_eq!(history.append(&entries(5_000 + nth..5_001 + nth)).await.unwrap().kept, 1);
         }

@@ -9,6 +9,7 @@ use rezus_core::series::SeriesError;
 
 use super::compact::{Compact, Failure};
 use super::error::FileError;
+use super::files::Files;
 use super::fill::Fill;
 use super::name::{DAY, Name, SLOT, begin, open_day};
 use super::retention::KeptRetention;
@@ -18,12 +19,18 @@ use super::{HistorySettings, Inner, Tended};
 /// How much must have become too old to be kept in memory before it is looked for.
 const SWEEP: Duration = Duration::from_mins(1);
 
+/// How much time passes before something is removed again for want of room: where something else fills the disk, or what is
+/// removed gives no room at once, all would be gone within seconds.
+const ROOM: Duration = Duration::from_mins(10);
+
 /// What is under way.
 pub(super) struct Upkeep {
     work: Option<Work>,
     swept: Option<Timestamp>,
     retention: KeptRetention,
     failing: Failing,
+    /// How much time had passed when something was last removed for want of room.
+    found_room: Option<Duration>,
 }
 
 /// Which file failed last, and how often since a piece of work came to its end.
@@ -64,12 +71,12 @@ pub(super) fn tend(inner: &Inner, upkeep: &mut Upkeep) -> Result<Tended, SeriesE
         }
         Err((_, error)) => {
             // What is sealed and compacted takes room before it gives any back.
-            let has_made_room = error.is_lack_of_room()
-                && make_room(inner, upkeep, now).map_err(|error| error.while_being("kept"))?;
-            if !has_made_room {
+            let has_found_room = error.is_lack_of_room()
+                && find_room(inner, upkeep, now).map_err(|error| error.while_being("kept"))?;
+            if !has_found_room {
                 return Err(error.while_being("kept"));
             }
-            true
+            false
         }
     };
     // Last: that one of these fails holds up nothing else.
@@ -81,7 +88,7 @@ pub(super) fn tend(inner: &Inner, upkeep: &mut Upkeep) -> Result<Tended, SeriesE
 impl Upkeep {
     /// One that has not done anything yet.
     pub(super) fn new(retention: KeptRetention) -> Self {
-        Self { work: None, swept: None, retention, failing: Failing::default() }
+        Self { work: None, swept: None, retention, failing: Failing::default(), found_room: None }
     }
 
     /// Tells whether a file is being written to: removed, it would only have to be written again.
@@ -227,6 +234,7 @@ fn next<E>(
 /// Removes a file that is too old, or the first to go where there is too much; tells whether there was one.
 pub(super) fn remove(inner: &Inner, upkeep: &mut Upkeep, now: Timestamp) -> Result<bool, FileError> {
     let (settings, damaged) = (&inner.settings, inner.files.damaged());
+    let lacks_room = inner.lacks_room.swap(false, Ordering::SeqCst);
     let files = removable(inner, upkeep);
     let kept = &mut upkeep.retention.retention;
     kept.follow(now, inner.clock.elapsed());
@@ -237,11 +245,23 @@ pub(super) fn remove(inner: &Inner, upkeep: &mut Upkeep, now: Timestamp) -> Resu
     if let Some(name) = damaged.into_iter().find(|name| is_past(*name, time, settings)) {
         return inner.files.remove_damaged(name).map(|()| true);
     }
-    let lacks_room = inner.lacks_room.swap(false, Ordering::SeqCst);
-    if lacks_room || settings.max_bytes.is_some_and(|most| inner.files.total() > most) {
+    if lacks_room {
+        find_room(inner, upkeep, now)?;
+    }
+    if settings.max_bytes.is_some_and(|most| inner.files.total() > most) {
         return make_room(inner, upkeep, now);
     }
     Ok(false)
+}
+
+/// Removes what goes first for want of room, where that was not done just now; tells whether it did.
+fn find_room(inner: &Inner, upkeep: &mut Upkeep, now: Timestamp) -> Result<bool, FileError> {
+    let elapsed = inner.clock.elapsed();
+    if upkeep.found_room.is_some_and(|found| elapsed.saturating_sub(found) < ROOM) {
+        return Ok(false);
+    }
+    upkeep.found_room = Some(elapsed);
+    make_room(inner, upkeep, now)
 }
 
 /// Removes what goes first: what is of no use any more, or else the oldest of the finest tier. Tells whether there was any.
@@ -249,7 +269,7 @@ fn make_room(inner: &Inner, upkeep: &Upkeep, now: Timestamp) -> Result<bool, Fil
     if let Some(name) = inner.files.damaged().pop_first() {
         return inner.files.remove_damaged(name).map(|()| true);
     }
-    match first_to_go(&removable(inner, upkeep), now) {
+    match first_to_go(&removable(inner, upkeep), now, |name| is_copied(&inner.files, name)) {
         Some(name) => inner.files.remove(name).map(|()| true),
         None => Ok(false),
     }
@@ -278,16 +298,30 @@ fn is_past(name: Name, time: Timestamp, settings: &HistorySettings) -> bool {
     name.span().end <= time.minus(kept_for).as_millis()
 }
 
-/// The file that goes first where there is too much: none that is written to.
-fn first_to_go(files: &BTreeSet<Name>, now: Timestamp) -> Option<Name> {
+/// Tells whether a coarser tier has all days of a file; not where that cannot be read.
+fn is_copied(files: &Files, name: Name) -> bool {
+    let has = |tier, day| files.days(tier).is_ok_and(|days| days.contains(&day));
+    match name {
+        Name::Raw { from } => has(Name::fine_at(from), from) || has(Name::coarse_at(from), from),
+        Name::Fine { from } => {
+            files.days(name).is_ok_and(|days| days.iter().all(|day| has(Name::coarse_at(from), *day)))
+        }
+        Name::Tail { .. } | Name::Sealed { .. } | Name::Coarse { .. } => false,
+    }
+}
+
+/// The file that goes first where there is too much: none that is written to, and one that there are coarser rollups of before one
+/// that is all there is.
+fn first_to_go(files: &BTreeSet<Name>, now: Timestamp, is_copied: impl Fn(Name) -> bool) -> Option<Name> {
     // A day is compacted when it has ended, so whatever is written to is of today, or of yesterday.
     let written = now.as_millis() - DAY - SLOT;
     let is_tier = |name: &&Name| matches!(name, Name::Raw { .. } | Name::Fine { .. } | Name::Coarse { .. });
-    files
+    let mut able = files
         .iter()
         .filter(is_tier)
-        .find(|name| matches!(name, Name::Raw { .. }) || name.span().end <= written)
-        .copied()
+        .filter(|name| matches!(name, Name::Raw { .. }) || name.span().end <= written)
+        .copied();
+    able.clone().find(|name| is_copied(*name)).or_else(|| able.next())
 }
 
 #[cfg(test)]
@@ -329,8 +363,9 @@ mod tests {
         let (mut failing, name) = (Failing::default(), Name::sealed_at(0));
         let full = FileError::Io(std::io::ErrorKind::StorageFull.into());
         let other = FileError::Format(9);
+        let unfinished = FileError::Unfinished(Box::new(FileError::Format(9)));
         for _ in 0..FAILURES {
-            assert!(!failing.fails_again(name, &full));
+            assert!(!failing.fails_again(name, &full) && !failing.fails_again(name, &unfinished));
         }
         for _ in 1..FAILURES {
             assert!(!failing.fails_again(name, &other));
@@ -353,12 +388,19 @@ mod tests {
             .collect();
         files.extend([Name::coarse_at(0), Name::sealed_at(day(10)), Name::Tail { slot: day(10), run: 1 }]);
         let now = Timestamp::from_millis(day(10) + SLOT);
-        let mut gone = Vec::new();
-        while let Some(name) = first_to_go(&files, now) {
-            files.remove(&name);
-            gone.push(name);
+        let (first, second, week) = (Name::raw_at(day(8)), Name::raw_at(day(9)), Name::fine_at(0));
+        for (only, expected) in [
+            (None, [first, second, week]),
+            (Some(first), [second, week, first]),
+            (Some(week), [first, second, week]),
+        ] {
+            let (mut left, mut gone) = (files.clone(), Vec::new());
+            while let Some(name) = first_to_go(&left, now, |name| Some(name) != only) {
+                left.remove(&name);
+                gone.push(name);
+            }
+            assert_eq!(gone, expected, "{only:?}");
+            assert_eq!(left.len(), 4);
         }
-        assert_eq!(gone, [Name::raw_at(day(8)), Name::raw_at(day(9)), Name::fine_at(0)]);
-        assert_eq!(files.len(), 4);
     }
 }

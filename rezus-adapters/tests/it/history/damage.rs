@@ -249,3 +249,21 @@ async fn what_cannot_be_finished_costs_nothing_of_what_is_there() {
         }
     }
 }
+
+/// Nothing is removed for the few bytes that say how far it is with removing.
+#[tokio::test]
+async fn where_there_is_no_room_for_what_retention_goes_by_nothing_is_removed() {
+    let store = Store::new(HistorySettings::default());
+    let history = store.history();
+    pass(&store, &history, 0..3 * 1_440).await;
+    let new = store.directory().join("retention.new");
+    std::os::unix::fs::symlink("/dev/full", &new).unwrap();
+    for _ in 0..10 {
+        store.clock.advance(Duration::from_mins(20));
+        // What there is to do is done all the same.
+        assert_eq!(tend_again(&history, 100).await, (100, 0));
+    }
+    assert_eq!(store.count("raw-"), 3, "{:?}", store.files(""));
+    std::fs::remove_file(&new).unwrap();
+    assert!(tend(&history).await.is_empty());
+}
