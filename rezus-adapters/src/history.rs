@@ -161,7 +161,7 @@ impl History {
             _ => None,
         });
         let log = Log::new(directory, settings.sync, run.max().unwrap_or(0) + 1);
-        let mut retention = KeptRetention::open(directory, &*clock);
+        let mut retention = KeptRetention::open(&files, &*clock);
         // Where it cannot be written now, for want of room maybe, it is when something is done next.
         drop(retention.keep());
         // Nothing of what is taken from now on is in a file alone.

@@ -4,10 +4,13 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use rezus_core::base::{Clock, Timestamp};
+
+use super::files::Files;
+use super::name::{DAY, Name};
 
 /// How many times as fast as time itself it goes at most.
 // After a downtime it has caught up with the clock after a third as long. One that is on for six hours a day keeps up. A jump that
@@ -22,7 +25,7 @@ const NO_CLOCK_BEFORE: Timestamp = Timestamp::from_millis(1_767_225_600_000);
 const FILE: &str = "retention";
 
 /// How much time may pass before it is written down again.
-const WRITE: Duration = Duration::from_mins(10);
+const WRITE: Duration = Duration::from_mins(1);
 
 /// A time that follows the clock, at no more than a certain pace, in either direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,16 +64,20 @@ pub(super) struct KeptRetention {
 }
 
 impl KeptRetention {
-    /// Goes on from what the file says, or from the clock's time where there is none that can be read.
-    pub(super) fn open(directory: &Path, clock: &dyn Clock) -> Self {
-        let path = directory.join(FILE);
+    /// Goes on from what the file says. Where there is none that can be read, from the clock's time, but not later than a day after
+    /// the newest of what is kept: the clock may be wrong.
+    pub(super) fn open(files: &Files, clock: &dyn Clock) -> Self {
+        let path = files.directory().join(FILE);
         let at = fs::read_to_string(&path).ok().and_then(|text| Timestamp::parse(text.trim()).ok());
-        let retention =
-            Retention::new(at.unwrap_or_else(|| clock.now().max(NO_CLOCK_BEFORE)), clock.elapsed());
-        Self { path, retention, written: None }
+        let begin = || {
+            let newest = files.list().into_iter().map(sure_end).max();
+            let latest = newest.map_or(i64::MAX, |end| end.saturating_add(DAY));
+            clock.now().max(NO_CLOCK_BEFORE).min(Timestamp::from_millis(latest))
+        };
+        Self { path, retention: Retention::new(at.unwrap_or_else(begin), clock.elapsed()), written: None }
     }
 
-    /// Writes it down, where that is due: at first, and then every ten minutes.
+    /// Writes it down, where that is due: at first, and then every minute.
     pub(super) fn keep(&mut self) -> io::Result<()> {
         let Retention { at, elapsed } = self.retention;
         if self.written.is_some_and(|written| elapsed.saturating_sub(written) < WRITE) {
@@ -85,6 +92,14 @@ impl KeptRetention {
         self.path.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())?;
         self.written = Some(elapsed);
         Ok(())
+    }
+}
+
+/// Until when a file has something: one of rollups is of one day of its span at least.
+fn sure_end(name: Name) -> i64 {
+    match name {
+        Name::Tail { .. } | Name::Sealed { .. } | Name::Raw { .. } => name.span().end,
+        Name::Fine { from } | Name::Coarse { from } => from.saturating_add(DAY),
     }
 }
 
@@ -147,25 +162,44 @@ mod tests {
     #[test]
     fn a_clock_that_was_never_set_is_not_where_it_begins() {
         let (directory, clock) = (tempfile::tempdir().unwrap(), ManualClock::at(at(0)));
-        assert_eq!(KeptRetention::open(directory.path(), &clock).retention.at, NO_CLOCK_BEFORE);
+        let files = Files::scan(directory.path()).unwrap();
+        assert_eq!(KeptRetention::open(&files, &clock).retention.at, NO_CLOCK_BEFORE);
         clock.set(NO_CLOCK_BEFORE.after(HOUR));
-        assert_eq!(KeptRetention::open(directory.path(), &clock).retention.at, clock.now());
+        assert_eq!(KeptRetention::open(&files, &clock).retention.at, clock.now());
     }
 
     #[test]
-    fn it_is_written_every_ten_minutes_of_time_that_passes() {
+    fn it_begins_no_later_than_a_day_after_what_is_there() {
+        let (directory, clock) = (tempfile::tempdir().unwrap(), ManualClock::default());
+        let files = Files::scan(directory.path()).unwrap();
+        let day = Name::raw_at(clock.now().minus(100 * 24 * HOUR).as_millis());
+        let begun = || KeptRetention::open(&files, &clock).retention.at.as_millis();
+        // That a file is of thirteen weeks does not say that there is something of their end.
+        for name in [Name::coarse_at(day.span().start), Name::fine_at(day.span().start)] {
+            files.add(name);
+            assert_eq!(begun(), name.span().start + 2 * DAY);
+        }
+        files.add(day);
+        assert_eq!(begun(), day.span().end + DAY);
+        files.add(Name::sealed_at(clock.now().as_millis()));
+        assert_eq!(begun(), clock.now().as_millis());
+    }
+
+    #[test]
+    fn it_is_written_every_minute_of_time_that_passes() {
         let (directory, clock) = (tempfile::tempdir().unwrap(), ManualClock::default());
         let start = clock.now();
-        let mut kept = KeptRetention::open(directory.path(), &clock);
-        let mut written = |minutes: u64| {
-            clock.advance(Duration::from_mins(minutes));
+        let files = Files::scan(directory.path()).unwrap();
+        let mut kept = KeptRetention::open(&files, &clock);
+        let mut written = |seconds: u64| {
+            clock.advance(Duration::from_secs(seconds));
             kept.retention.follow(clock.now(), clock.elapsed());
             kept.keep().unwrap();
             // A clock of another process, which begins anew.
             let other = ManualClock::at(at(9_000_000));
-            KeptRetention::open(directory.path(), &other).retention.at.since(start).as_secs() / 60
+            KeptRetention::open(&files, &other).retention.at.since(start).as_secs()
         };
-        assert_eq!([0, 5, 4, 2, 9, 1].map(&mut written), [0, 0, 0, 11, 11, 21]);
+        assert_eq!([0, 30, 29, 2, 59, 1].map(&mut written), [0, 0, 0, 61, 61, 121]);
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 }

@@ -157,16 +157,21 @@ async fn after_a_long_downtime_what_is_too_old_goes_in_the_end() {
 
 /// A file that says nothing is as none.
 #[tokio::test]
-async fn where_it_is_not_known_how_far_retention_was_the_clock_is_believed() {
+async fn where_it_is_not_known_how_far_retention_was_it_begins_after_what_there_is() {
     for text in ["", "yesterday", "2026-10-22T00:00:00"] {
         let store = Store::new(settings());
         pass(&store, &store.history(), 0..1_440 + 100).await;
         std::fs::write(store.directory().join("retention"), text).unwrap();
         store.clock.jump(at(START + 90 * DAY));
-        tend(&store.history()).await;
-        assert_eq!((store.count("raw-"), store.count("coarse-")), (0, 1), "{text}");
+        let history = store.history();
+        tend(&history).await;
+        assert_eq!((store.count("raw-"), store.count("coarse-")), (2, 1), "{text}");
         let text = std::fs::read_to_string(store.directory().join("retention")).unwrap();
-        assert_eq!(Timestamp::parse(text.trim()), Ok(at(START + 90 * DAY)));
+        assert_eq!(Timestamp::parse(text.trim()), Ok(at(START + 2 * DAY + 2 * HOUR)));
+        // The day before yesterday of then goes after what is left of a day, at four times the pace.
+        store.clock.advance(Duration::from_hours(6));
+        tend(&history).await;
+        assert_eq!((store.count("raw-"), store.count("coarse-")), (1, 1), "{text}");
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rezus_adapters::history::{History, HistorySettings};
+use rezus_core::base::Clock as _;
 use rezus_core::series::TimeSeriesSink as _;
 
 use super::fixture::{START, Store, entries, select};
@@ -22,6 +23,8 @@ async fn five_gigabytes_that_are_expired_delay_nothing() {
     }
     // Half of one that a compaction left.
     File::create(store.directory().join("raw-2026-01-01.db.new")).unwrap().set_len(1 << 30).unwrap();
+
+    std::fs::write(store.directory().join("retention"), format!("{}\n", store.clock.now())).unwrap();
 
     let history = store.history();
     assert_eq!(store.files(".new").len(), 0);
