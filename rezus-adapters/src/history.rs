@@ -407,4 +407,32 @@ mod tests {
             assert_eq!(history.append(&entries(5_000 + nth..5_001 + nth)).await.unwrap().kept, 1);
         }
     }
+
+    /// However old it is, and however much there is: what came later would be all there is of its day.
+    #[test]
+    fn a_day_that_something_came_for_stays_until_it_is_compacted_again() {
+        let (directory, clock) = (tempfile::tempdir().unwrap(), ManualClock::default());
+        let settings = HistorySettings { max_bytes: Some(0), ..HistorySettings::default() };
+        let history = History::open(directory.path(), settings, Arc::new(clock.clone())).unwrap();
+        let (inner, day) = (&history.inner, clock.now().as_millis());
+        let raw = Name::raw_at(day);
+        let remove = || {
+            inner.notice(&FileError::Io(std::io::ErrorKind::StorageFull.into()));
+            let mut upkeep = inner.upkeep.lock().unwrap();
+            upkeep::remove(inner, &mut upkeep, clock.now()).unwrap();
+        };
+        for later in [Name::sealed_at(day), Name::Tail { slot: slot_of(clock.now()), run: 1 }] {
+            for name in [raw, later] {
+                std::fs::write(inner.files.path(name), "some").unwrap();
+                inner.files.add(name);
+            }
+            clock.advance(Duration::from_hours(30 * 24));
+            remove();
+            assert!(inner.files.has(raw), "{later}");
+            inner.files.remove(later).unwrap();
+            remove();
+            assert!(!inner.files.has(raw), "{later}");
+            clock.jump(Timestamp::from_millis(day));
+        }
+    }
 }
