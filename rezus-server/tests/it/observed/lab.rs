@@ -9,7 +9,7 @@ use rezus_core::observed::{ClusterScraper, Credential, Failure, Phase, Source};
 use rezus_core::series::Window;
 use rezus_server::collector::Scrapers;
 use rezus_server::compose::{Plane, Stores};
-use rezus_server::config::{AuthConfig, Config};
+use rezus_server::config::{AuthConfig, CollectorConfig, Config};
 use rezus_testkit::clock::ManualClock;
 use rezus_testkit::fake::cluster::{Authority, Validity};
 use rezus_testkit::fake::{
@@ -121,6 +121,11 @@ pub(super) fn state(serial: u64, machines: &[(&str, &str)], access: Access) -> S
 impl Lab {
     /// A plane without tenants.
     pub(super) fn new() -> Self {
+        Self::of(CollectorConfig::default())
+    }
+
+    /// The same, whose collector is set so.
+    pub(super) fn of(collector: CollectorConfig) -> Self {
         let clock = ManualClock::default();
         let store = FakeStateStore::new();
         let stores = Stores {
@@ -138,7 +143,7 @@ impl Lab {
             let live: Arc<dyn ClusterScraper> = Arc::new(scraper.clone());
             Scrapers { recorded: Arc::clone(&live), live }
         };
-        let config = Config { auth: AuthConfig { enabled: false }, ..Config::default() };
+        let config = Config { auth: AuthConfig { enabled: false }, collector, ..Config::default() };
         let scrapers = vec![both(&kubernetes), both(&talos)];
         let executor = Arc::new(ScriptedExecutor::new());
         let plane = InProcess::reading(&config, stores, executor, scrapers, clock.clone(), None);

@@ -5,6 +5,7 @@ use rezus_core::client::{
     MachineSpec, MachineStatus, NodeGroupSpec, NodeGroupStatus, TenantSpec, TenantStatus,
 };
 use rezus_core::observed::facts::{Facts, Usage};
+use rezus_server::config::CollectorConfig;
 use rezus_testkit::fake::Turn;
 
 use super::lab::{Access, INTERVAL, Lab, name, state};
@@ -54,6 +55,18 @@ async fn what_nobody_observes_says_why_in_each_machine_and_group() {
     for object in [group().await, lab.machine("a").await, lab.tenant().await] {
         assert_eq!(says(&object, "Ready"), ("Unknown", "Disabled"), "{object:#}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_observes_nobody_says_so_and_asks_nobody() {
+    let lab = Lab::of(CollectorConfig { enabled: false, ..CollectorConfig::default() });
+    lab.tells("web", facts::nodes(&["a"]));
+    lab.push("web", &state(1, &[("a", "worker")], Access::Kubernetes)).await;
+    lab.pass(INTERVAL).await;
+    for object in [lab.machine("a").await, lab.tenant().await] {
+        assert_eq!(says(&object, "Ready"), ("Unknown", "Disabled"), "{object:#}");
+    }
+    assert_eq!(lab.kubernetes.turns(&name("web")), 0);
 }
 
 #[tokio::test(start_paused = true)]
