@@ -162,12 +162,12 @@ impl Inner {
 
 /// Finds out which clusters a tenant had, before any is read: what cannot be told after some tries is taken for none.
 async fn begin(inner: Arc<Inner>, tenant: TenantName) {
-    let Means { samples, board, clock, .. } = &inner.means;
+    let Means { samples, board, .. } = &inner.means;
     for wait in WAITS {
         tokio::time::sleep(wait).await;
         // Many begin at the same time: they take turns.
         let _place = inner.beginning.acquire().await;
-        if let Ok(Some(incarnations)) = timeout(PATIENCE, samples.clusters(&tenant, clock.now())).await {
+        if let Ok(Some(incarnations)) = timeout(PATIENCE, samples.clusters(&tenant)).await {
             return board.had(&tenant, incarnations);
         }
     }

@@ -99,11 +99,11 @@ impl Samples {
     }
 
     /// Returns the clusters that a tenant had, as far as samples of them are kept; nothing where that cannot be told now.
-    pub async fn clusters(&self, tenant: &TenantName, now: Timestamp) -> Option<Incarnations> {
+    pub async fn clusters(&self, tenant: &TenantName) -> Option<Incarnations> {
         if !self.0.is_enabled {
             return Some(Incarnations::default());
         }
-        match self.0.store.list(&cluster_series(tenant, now)).await {
+        match self.0.store.list(&cluster_series(tenant)).await {
             Ok(series) => Some(clusters(&series)),
             Err(error) => {
                 tracing::warn!(tenant.name = %tenant, cause = %Chain(&error), "which clusters there were cannot be told now");

@@ -253,3 +253,22 @@ proptest! {
         prop_assert!(taken.is_sorted());
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn which_clusters_there_were_is_known_by_their_samples_of_whatever_time() {
+    let clock = ManualClock::default();
+    let samples = Samples::new(Arc::new(store(&clock)), true);
+    let draining = Draining::new();
+    let writing = tokio::spawn(samples.clone().write(None, draining.clone()));
+    assert_eq!(samples.clusters(&tenant("a")).await, Some(Incarnations::default()));
+    let marks = rezus_core::observed::Marks { cluster_uid: Some("two".to_owned()), ..Default::default() };
+    let second = Incarnation { number: 2, marks: marks.clone() };
+    let now = rezus_core::base::Clock::now(&clock);
+    samples.take(&tenant("a"), Source::Kubernetes, &reading(now, 1), &second, None, EVERY);
+    draining.begin();
+    writing.await.unwrap();
+    // The clock was ahead then.
+    clock.set(now.minus(Duration::from_hours(1_000)));
+    assert_eq!(samples.clusters(&tenant("a")).await, Some(Incarnations::of([(2, marks)].into())));
+    assert_eq!(samples.clusters(&tenant("b")).await, Some(Incarnations::default()));
+}

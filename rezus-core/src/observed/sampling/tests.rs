@@ -290,7 +290,7 @@ fn series_of_another_cluster_are_others_and_say_so() {
     assert_eq!(clusters(info), Incarnations::of(expected));
     let odd = Labels::new([(NAME, "rezus_cluster_info"), ("incarnation", "-1")]).unwrap();
     assert_eq!(clusters([&odd]), Incarnations::default());
-    let wanted = cluster_series(&TenantName::parse("prod").unwrap(), at(9));
+    let wanted = cluster_series(&TenantName::parse("prod").unwrap());
     let wanted: BTreeSet<&str> =
         entries.iter().filter(|it| wanted.is_of(&it.labels)).map(|it| it.labels.get(NAME)).collect();
     assert_eq!(wanted, ["rezus_cluster_info"].into());
